@@ -84,8 +84,9 @@ func badFacts(v *view, add func(resource.Finding)) {
 			}
 			finding := resource.Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
 				Message: fact.Message, Why: row.why, Fix: row.fix, Keep: row.keep}
-			if undecided := v.undecidedOf(fact.About); undecided != "" && row.id == RegistryUnreachable {
-				finding.Message += "; " + undecided
+			if undecided := v.undecidedOf(fact.About, false); undecided.Namespace != "" && row.id == RegistryUnreachable {
+				finding.Message += "; " + undecided.String()
+				finding.Fix = cmp.Or(policy.RemedyOf(undecided.Reason), finding.Fix)
 			}
 			if row.command != nil {
 				finding.Command = row.command(v)

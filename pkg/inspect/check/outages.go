@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -18,6 +19,8 @@ type Outage struct {
 	Namespace, Registry string
 	Count               int
 	Since, Last, Reason string
+	// Answered is since when the registry answers again in another namespace, "" if it does not.
+	Answered string
 }
 
 // Outages reads the outages of all namespaces that are not over. Missing is the permission that is
@@ -39,12 +42,12 @@ func (r *reader) outages() {
 	r.into.Undecided = found
 }
 
-// undecidedOf says how often images of a registry are undecided in all namespaces, "" if they are not.
-func (v *view) undecidedOf(registry string) string {
-	var all Outage
+// undecidedOf adds up how often images of a registry are undecided in all namespaces where its outage lasts or, with
+// over, where another namespace has shown that it is over. Its Namespace says where, "" if there is none.
+func (v *view) undecidedOf(registry string, over bool) (all Outage) {
 	namespaces := map[string]bool{}
 	for _, o := range v.Undecided {
-		if o.Registry != registry {
+		if o.Registry != registry || (o.Answered != "") != over {
 			continue
 		}
 		namespaces[o.Namespace] = true
@@ -53,17 +56,26 @@ func (v *view) undecidedOf(registry string) string {
 			all.Since = o.Since
 		}
 		if o.Last >= all.Last {
-			all.Last, all.Reason = o.Last, o.Reason
+			all.Last, all.Reason, all.Answered = o.Last, o.Reason, o.Answered
 		}
 	}
-	if len(namespaces) == 0 {
-		return ""
+	switch all.Registry = registry; len(namespaces) {
+	case 0:
+	case 1:
+		all.Namespace = "namespace " + slices.Sorted(maps.Keys(namespaces))[0]
+	default:
+		all.Namespace = fmt.Sprintf("%d namespaces", len(namespaces))
 	}
-	where := "namespace " + slices.Sorted(maps.Keys(namespaces))[0]
-	if len(namespaces) > 1 {
-		where = fmt.Sprintf("%d namespaces", len(namespaces))
+	return all
+}
+
+// String returns o as a clause.
+func (o Outage) String() string {
+	text := fmt.Sprintf("%s were undecided %s in %s since %s, last %s: %s", v1beta1.ImagesOf(o.Registry), times(o.Count), o.Namespace, o.Since, o.Last, o.Reason)
+	if o.Answered != "" {
+		text += "; it answers again since " + o.Answered + ", says the report of another namespace"
 	}
-	return fmt.Sprintf("%s were undecided %s in %s since %s, last %s: %s", v1beta1.ImagesOf(registry), times(all.Count), where, all.Since, all.Last, all.Reason)
+	return text
 }
 
 func times(n int) string {
@@ -82,12 +94,19 @@ func lasting(v *view, add func(resource.Finding)) {
 			continue
 		}
 		seen[o.Registry] = true
+		all := v.undecidedOf(o.Registry, false)
 		f := resource.Finding{ID: RegistryUnreachable, Severity: resource.Warning, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: o.Namespace, Name: v1beta1.ReportNameDenied},
-			Message: v.undecidedOf(o.Registry), Why: "pods with images of this registry are not admitted", Fix: bringBackRegistry,
+			Message: all.String(), Why: "pods with images of this registry are not admitted", Fix: cmp.Or(policy.RemedyOf(all.Reason), bringBackRegistry),
 			Command: "kubectl get events --all-namespaces --field-selector=reason=" + v1beta1.EventImageUndecided,
 			Keep:    "registries, caBundle and proxy of the Store that lists it, if the registry has moved"}
-		if v.clusterLists(o.Registry) {
+		switch {
+		case all.Namespace == "":
+			f.Severity, f.Message, f.Fix = resource.Note, v.undecidedOf(o.Registry, true).String(), ""
+			f.Why = "pods that were refused are tried again by themselves"
+		case v.clusterLists(o.Registry):
 			f.Severity = resource.Error
+		case all.Count == 1 && o.Registry != v1beta1.RegistriesOther && !v.lists(o.Registry): // a name that somebody mistyped
+			f.Severity, f.Why = resource.Note, "one pod was not admitted, and no Store lists this registry: its name may be mistyped"
 		}
 		add(f)
 	}
@@ -97,6 +116,14 @@ func lasting(v *view, add func(resource.Finding)) {
 func (v *view) clusterLists(registry string) bool {
 	return slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool {
 		store, ok := o.(*v1beta1.ClusterStore)
+		return ok && slices.Contains(store.Spec.Registries, registry)
+	})
+}
+
+// lists reports whether any Store lists a registry by name.
+func (v *view) lists(registry string) bool {
+	return v.clusterLists(registry) || slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool {
+		store, ok := o.(*v1beta1.Store)
 		return ok && slices.Contains(store.Spec.Registries, registry)
 	})
 }

@@ -34,13 +34,36 @@ func TestAnOutageOfARegistryIsOneFindingHoweverManyNamespacesItHits(t *testing.T
 	require.Equal(t, resource.Error, found[0].Severity)
 	require.Equal(t, "images of r.example.com were undecided 7 times in 2 namespaces since 2026-11-22T09:00:00Z, last 2026-11-22T12:00:00Z: it does not answer", found[0].Message)
 	require.Contains(t, found[0].Fix, "bring back the registry")
-	require.Equal(t, resource.Warning, found[1].Severity, "a team may name any host")
+	require.Equal(t, resource.Note, found[1].Severity, "somebody mistyped a host")
 	require.Equal(t, "images of typo.example.com were undecided once in namespace team-b since 2026-11-22T09:00:00Z, last 2026-11-22T09:00:00Z: it does not resolve", found[1].Message)
 
 	v.Facts = &resource.Facts{List: []resource.Fact{{ID: RegistryUnreachable, Bad: true, Message: "registry r.example.com does not answer Landwaiter", About: "r.example.com"}}}
 	found = of(badFacts, lasting)
 	require.Len(t, found, 2, "the process found the same")
 	require.Contains(t, found[0].Message, "does not answer Landwaiter; images of r.example.com were undecided 7 times")
+	v.Facts = nil
+
+	outages[2].Count = 2
+	require.Equal(t, resource.Warning, of(lasting)[1].Severity, "a team may name any host")
+	outages[2].Count = 1
+	v.Resources = append(v.Resources, &v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{"typo.example.com"}}})
+	require.Equal(t, resource.Warning, of(lasting)[1].Severity, "a Store lists it")
+
+	outages[1].Reason = "r.example.com speaks plain HTTP, without TLS; serve it with TLS"
+	require.Equal(t, "serve it with TLS", of(lasting)[0].Fix, "it is no outage")
+	v.Facts = &resource.Facts{List: []resource.Fact{{ID: RegistryUnreachable, Bad: true, About: "r.example.com"}}}
+	require.Equal(t, "serve it with TLS", of(badFacts)[0].Fix)
+	v.Facts = nil
+
+	outages[0].Answered = "2026-11-22T11:30:00Z"
+	found = of(lasting)
+	require.Equal(t, resource.Error, found[0].Severity, "it failed in another namespace since then")
+	require.Contains(t, found[0].Message, "undecided 4 times in namespace team-b")
+	outages[1].Answered = "2026-11-22T12:01:00Z"
+	found = of(lasting)
+	require.Equal(t, resource.Note, found[0].Severity)
+	require.Equal(t, "images of r.example.com were undecided 7 times in 2 namespaces since 2026-11-22T09:00:00Z, last 2026-11-22T12:00:00Z: r.example.com speaks plain HTTP, without TLS; serve it with TLS; it answers again since 2026-11-22T12:01:00Z, says the report of another namespace", found[0].Message)
+	require.Empty(t, found[0].Fix)
 	v.Undecided = nil
 	require.Len(t, of(lasting), 0, "it is over")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -57,7 +58,8 @@ type Outage struct {
 	Undecided
 }
 
-// Outages returns the outages of all namespaces that are not over, as far as the person may read reports.
+// Outages returns the outages of all namespaces that are not over, as far as the person may read reports. Answered is
+// since when images of the registry are decided again in any other namespace, if that is after the last refusal.
 // Rights are missing permissions.
 func (p *Person) Outages(ctx context.Context, now time.Time) (found []Outage, rights []Right, err error) {
 	reports := newReportReader(p.reports, now)
@@ -65,9 +67,18 @@ func (p *Person) Outages(ctx context.Context, now time.Time) (found []Outage, ri
 	if err := reports.read(ctx, verify.Cluster); err != nil {
 		return nil, nil, err
 	}
+	answered := map[string]string{}
+	for _, n := range reports.found {
+		for _, u := range n.Undecided {
+			answered[u.Registry] = max(answered[u.Registry], u.Answered)
+		}
+	}
 	for _, namespace := range slices.Sorted(maps.Keys(reports.found)) {
 		for _, u := range reports.found[namespace].Undecided {
 			if !u.Over && u.Registry != v1beta1.RegistriesNone {
+				if again := answered[u.Registry]; again > u.Last && u.Registry != v1beta1.RegistriesOther {
+					u.Answered = again
+				}
 				found = append(found, Outage{namespace, u})
 			}
 		}
@@ -81,6 +92,7 @@ func (n *NamespaceStatus) undecided(r *reportResult, ago time.Duration) {
 	u := Undecided{Registry: shown(p[v1beta1.PropertyRegistry]), Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast]),
 		Image: shown(p[v1beta1.PropertyImage]), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Command: shown(p[v1beta1.PropertyCommand]), TraceID: shown(p[v1beta1.PropertyTraceID]),
 		Answered: moment(p[v1beta1.PropertyAnswered])}
+	u.Remediation = cmp.Or(policy.RemedyOf(u.Reason), u.Remediation)
 	u.Over = u.Answered != "" || ago > undecidedQuiet
 	n.Undecided = append(n.Undecided, u)
 }

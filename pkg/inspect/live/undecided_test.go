@@ -1,6 +1,7 @@
 package live
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -63,13 +64,21 @@ func TestOutagesAreThoseOfAllNamespacesThatLast(t *testing.T) {
 		reportOf("a", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("r.example.com", time.Minute, "")), resultOf("error", "x", "", failing("-", time.Minute, "")),
 			resultOf("error", "x", "", failing("back.example.com", 2*time.Minute, "2026-11-22T11:59:00Z")), resultOf("error", "x", "", failing("quiet.example.com", 30*time.Minute, ""))),
 		reportOf("a", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", runsAs("r/good"))),
-		reportOf("b", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("r.example.com", 15*time.Minute, ""))))
+		reportOf("b", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("r.example.com", 15*time.Minute, "")),
+			resultOf("error", "x", "", failing("back.example.com", 3*time.Minute, "")), resultOf("error", "x", "", failing("*", 3*time.Minute, ""))),
+		reportOf("c", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("back.example.com", 30*time.Second, "")), resultOf("error", "x", "", failing("*", 5*time.Minute, "2026-11-22T11:59:00Z"))))
 	found, rights, err := p.Outages(t.Context(), today())
 	require.NoError(t, err)
 	require.Empty(t, rights)
 	var said []string
 	for _, o := range found {
-		said = append(said, string(o.Namespace)+" "+o.Registry)
+		said = append(said, strings.TrimSpace(string(o.Namespace)+" "+o.Registry+" "+o.Answered))
 	}
-	require.Equal(t, []string{"a r.example.com", "b r.example.com"}, said)
+	require.Equal(t, []string{"a r.example.com", "b r.example.com", "b back.example.com 2026-11-22T11:59:00Z", "b *", "c back.example.com"}, said)
+}
+
+func TestTheRemedyOfAReasonComesBeforeAGeneralOne(t *testing.T) {
+	s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-denied", "denied", "landwaiter",
+		resultOf("error", "r.example.com speaks plain HTTP, without TLS; serve it with TLS", "", failing("r.example.com", time.Minute, "")))), one("team"))
+	require.Equal(t, "serve it with TLS", s.Namespaces[0].Undecided[0].Remediation)
 }

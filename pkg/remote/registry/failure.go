@@ -323,7 +323,7 @@ func transientCause(err error, host string) string {
 	case untrusted(err):
 		return distrust(err, host)
 	case refusedCertificate(err):
-		return host + " refuses the client certificate, or asks for one; clientCertificate of a Store presents it"
+		return host + " refuses the client certificate, or asks for one; set clientCertificate of the Store that lists the registry"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return host + " speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"
 	case errors.Is(err, syscall.ECONNREFUSED):

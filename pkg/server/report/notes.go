@@ -167,6 +167,9 @@ func (n *notes) advice(namespace verify.Namespace, about note) (remediation, com
 	if _, err := image.Parse(about.Image); err != nil {
 		return "", ""
 	}
+	if remedy := policy.RemedyOf(about.Reason); about.Registry != "" && remedy != "" {
+		return remedy, ""
+	}
 	if about.Registry != "" && about.Registry != v1beta1.RegistriesNone {
 		return "pods are tried again by themselves; if it lasts, ask whoever runs " + about.Registry, ""
 	}

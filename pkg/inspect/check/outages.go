@@ -9,6 +9,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -120,11 +121,20 @@ func (v *view) clusterLists(registry string) bool {
 	})
 }
 
-// lists reports whether any Store lists a registry by name.
+// lists reports whether any Store lists a registry, by name or with others.
 func (v *view) lists(registry string) bool {
-	return v.clusterLists(registry) || slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool {
-		store, ok := o.(*v1beta1.Store)
-		return ok && slices.Contains(store.Spec.Registries, registry)
+	return slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool {
+		var listed []string
+		switch store := o.(type) {
+		case *v1beta1.Store:
+			listed = store.Spec.Registries
+		case *v1beta1.ClusterStore:
+			listed = store.Spec.Registries
+		}
+		return slices.ContainsFunc(listed, func(name string) bool {
+			pattern, err := image.ParseHostPattern(name)
+			return name == registry || err == nil && pattern.Match(registry)
+		})
 	})
 }
 

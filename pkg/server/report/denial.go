@@ -32,6 +32,9 @@ type note struct {
 	First       time.Time `json:"first"`
 	Last        time.Time `json:"last"`
 	Count       int       `json:"count"`
+	// Earlier is how many of Count are of earlier outages of Registry, and Ended when the last one of those ended.
+	Earlier int       `json:"earlier,omitempty"`
+	Ended   time.Time `json:"ended,omitzero"`
 	// Answered is since when images of Registry are decided again; zero if the last one was not.
 	Answered time.Time `json:"answered,omitzero"`
 }
@@ -48,8 +51,8 @@ func parseNote(text string, now time.Time) (note, bool) {
 	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &n) != nil {
 		return note{}, false
 	}
-	if n.First.Before(now.Add(-10*keepDenials)) || !counterName.MatchString(n.Counter) || !traceName.MatchString(n.TraceID) || n.Count < 1 || n.Count > maxCount ||
-		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials || n.Answered.After(now.Add(maxAhead)) {
+	if n.First.Before(now.Add(-10*keepDenials)) || !counterName.MatchString(n.Counter) || !traceName.MatchString(n.TraceID) || n.Count < 1 || n.Count > maxCount || n.Earlier < 0 || n.Earlier >= n.Count ||
+		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials || n.Answered.After(now.Add(maxAhead)) || n.Ended.After(now.Add(maxAhead)) {
 		return note{}, false
 	}
 	n.Registry = policy.Shown(n.Registry, maxNameBytes)
@@ -62,7 +65,9 @@ func parseNote(text string, now time.Time) (note, bool) {
 	for _, advice := range []string{". To fix: ", ". Command: ", ". Ask: "} { // no reason of ours has any
 		n.Reason, _, _ = strings.Cut(n.Reason, advice)
 	}
-	n.First, n.Last, n.Answered = n.First.UTC().Truncate(time.Second), n.Last.UTC().Truncate(time.Second), n.Answered.UTC().Truncate(time.Second)
+	for _, at := range []*time.Time{&n.First, &n.Last, &n.Answered, &n.Ended} {
+		*at = at.UTC().Truncate(time.Second)
+	}
 	return n, true
 }
 
@@ -75,6 +80,7 @@ type denial struct {
 	answered    time.Time // since when images of the registry are decided again, if that is after last
 	counters    map[string]counter
 	ended       int // the sum of counters that were added up
+	before      int // of all, those of earlier outages of the registry
 }
 
 // counter is a replica's count of one denial.
@@ -83,8 +89,10 @@ type counter struct {
 	Last  int64 `json:"t"` // Unix seconds
 }
 
-// count returns how often the image was denied.
-func (d *denial) count() int {
+// count returns how often the image was denied, or images of the registry undecided in its last outage.
+func (d *denial) count() int { return d.total() - d.before }
+
+func (d *denial) total() int {
 	total := d.ended
 	for _, c := range d.counters {
 		total += c.Count
@@ -149,7 +157,10 @@ func (d *denial) merge(other *denial, now time.Time) {
 	if other.answered.After(d.answered) {
 		d.answered = other.answered
 	}
-	if d.first.IsZero() || !other.first.IsZero() && other.first.Before(d.first) {
+	switch {
+	case other.before > d.before: // it knows of a later outage
+		d.before, d.first = other.before, other.first
+	case other.before == d.before && (d.first.IsZero() || !other.first.IsZero() && other.first.Before(d.first)):
 		d.first = other.first
 	}
 	if other.last.After(d.last) {
@@ -161,11 +172,12 @@ func (d *denial) merge(other *denial, now time.Time) {
 // storedCounters is the property v1beta1.PropertyCounters.
 type storedCounters struct {
 	Ended    int                `json:"ended,omitempty"`
+	Before   int                `json:"before,omitempty"`
 	Counters map[string]counter `json:"by,omitempty"`
 }
 
 func (d *denial) store() string {
-	text, err := json.Marshal(storedCounters{d.ended, d.counters})
+	text, err := json.Marshal(storedCounters{d.ended, d.before, d.counters})
 	if err != nil {
 		return "" // numbers and strings can be marshalled
 	}
@@ -175,7 +187,7 @@ func (d *denial) store() string {
 // restore reads what store wrote. It is the text of a report, so it is bounded again.
 func (d *denial) restore(text string) bool {
 	var s storedCounters
-	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &s) != nil || len(s.Counters) > maxCounters || s.Ended < 0 || s.Ended > maxCount {
+	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &s) != nil || len(s.Counters) > maxCounters || s.Ended < 0 || s.Ended > maxCount || s.Before < 0 {
 		return false
 	}
 	for id, c := range s.Counters {
@@ -183,6 +195,6 @@ func (d *denial) restore(text string) bool {
 			return false
 		}
 	}
-	d.ended, d.counters = s.Ended, s.Counters
+	d.ended, d.before, d.counters = s.Ended, s.Before, s.Counters
 	return d.count() > 0
 }

@@ -39,7 +39,7 @@ func newNoted(namespace verify.Namespace, n note, about workload.Ref) (*corev1.E
 	if n.Registry != "" {
 		name, reason = "landwaiter-undecided-", v1beta1.EventImageUndecided
 	}
-	e := newEvent(namespace, name+n.Counter, reason, n.text(), about, n.First, n.Last, n.Count)
+	e := newEvent(namespace, name+n.Counter, reason, n.text(), about, n.First, n.Last, n.Count-n.Earlier)
 	if !n.Answered.IsZero() {
 		e.Type = corev1.EventTypeNormal
 	}

@@ -152,7 +152,10 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 	if p.Count > 0 && p.Policy == about.Policy && p.Reason == about.Reason {
 		about.TraceID = p.TraceID // the log has the first of the same denials
 	}
-	about.Counter, about.First, about.Last, about.Count = p.Counter, p.First, now, p.Count+1
+	if !p.Answered.IsZero() { // another outage begins
+		p.First, p.Earlier, p.Ended = now, p.Count, p.Answered
+	}
+	about.Counter, about.First, about.Last, about.Count, about.Earlier, about.Ended = p.Counter, p.First, now, p.Count+1, p.Earlier, p.Ended
 	p.note = about
 }
 
@@ -343,7 +346,7 @@ func (w *noteWriter) save(ctx context.Context, p pending) error {
 	}
 	events := w.clients.CoreV1().Events(string(p.namespace))
 	if p.written > 0 {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": e.Annotations, "labels": e.Labels}, "reason": e.Reason, "type": e.Type, "message": e.Message, "count": e.Count, "lastTimestamp": e.LastTimestamp})
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": e.Annotations, "labels": e.Labels}, "reason": e.Reason, "type": e.Type, "message": e.Message, "count": e.Count, "firstTimestamp": e.FirstTimestamp, "lastTimestamp": e.LastTimestamp})
 		if err != nil {
 			return fmt.Errorf("write a note: %w", err)
 		}

@@ -39,9 +39,9 @@ func (n *note) other() note {
 // undecided returns what the Event of a registry says.
 func (n *note) undecided() string {
 	about := v1beta1.ImagesOf(n.Registry)
-	text := fmt.Sprintf("Landwaiter could not decide about %s %s since %s: %s", about, times(n.Count), stamp(n.First), n.Reason)
+	text := fmt.Sprintf("Landwaiter could not decide about %s %s since %s: %s", about, times(n.Count-n.Earlier), stamp(n.First), n.Reason)
 	if !n.Answered.IsZero() {
-		text = fmt.Sprintf("Landwaiter decides about %s again since %s. It could not %s from %s to %s: %s", about, stamp(n.Answered), times(n.Count), stamp(n.First), stamp(n.Last), n.Reason)
+		text = fmt.Sprintf("Landwaiter decides about %s again since %s. It could not %s from %s to %s: %s", about, stamp(n.Answered), times(n.Count-n.Earlier), stamp(n.First), stamp(n.Last), n.Reason)
 	}
 	if n.Image != "" {
 		text += ". The last image was " + n.Image
@@ -127,7 +127,7 @@ func (s *space) foldRegistry(n note, now time.Time) (changed, fresh bool) {
 		d = &denial{}
 	}
 	fresh = d.last.IsZero()
-	changed = d.fold(n, now)
+	changed = d.foldOutage(n, now)
 	if (changed || !fresh) && n.Answered.After(d.answered) {
 		d.answered, changed = n.Answered, true
 	}
@@ -137,6 +137,41 @@ func (s *space) foldRegistry(n note, now time.Time) (changed, fresh bool) {
 	s.registries[n.Registry] = d
 	s.boundRegistries()
 	return true, fresh
+}
+
+// foldOutage is fold for a registry. A refusal after the registry answered begins another outage, with a count, a time
+// and a reason of its own.
+func (d *denial) foldOutage(n note, now time.Time) bool {
+	first, last, total := d.first, d.last, d.total()
+	_, known := d.counters[n.Counter]
+	if !d.fold(n, now) {
+		return false
+	}
+	if !known {
+		d.before += n.Earlier
+	}
+	if !n.Ended.Before(last) && n.Ended.After(d.answered) {
+		d.answered = n.Ended // no note said so in time
+	}
+	switch {
+	case last.IsZero():
+	case !d.answered.Before(last) && n.Last.After(d.answered): // another outage
+		d.first = n.First
+		if d.before = total; !known {
+			d.before += n.Earlier
+		}
+		if !n.First.After(d.answered) { // this replica did not see the answer
+			d.first = n.Last
+		}
+	case n.Last.Before(d.answered) && d.answered.Before(last): // a late note of an earlier outage
+		d.first, d.before = first, d.before+d.total()-total
+		if !known {
+			d.before -= n.Earlier
+		}
+	case d.first.Before(d.answered) && !first.Before(d.answered):
+		d.first = first
+	}
+	return true
 }
 
 // boundRegistries drops the registries that failed the longest ago if there are too many.

@@ -151,6 +151,11 @@ func TestARegistryThatIsBackIsSaid(t *testing.T) {
 		w.write(t.Context(), time.Now())
 		for _, e := range server.events {
 			require.Equal(t, corev1.EventTypeWarning, e.Type, "it failed again")
+			if e.Namespace == "team-b" {
+				continue
+			}
+			require.EqualValues(t, 1, e.Count)
+			require.Contains(t, e.Message, "could not decide about images of r.example.com once since "+stamp(time.Now()), "this is another outage")
 		}
 	})
 }
@@ -247,11 +252,34 @@ func TestTheReportHasTheRegistriesThatFailOfAllReplicas(t *testing.T) {
 	next.fold(one, began.Add(4*time.Minute))
 	require.Equal(t, p, outage(t, next.all()[0]))
 
-	other.Count, other.Last = 5, began.Add(5*time.Minute)
+	other.Count, other.Last, other.Reason = 5, began.Add(5*time.Minute), "r.example.com speaks plain HTTP"
 	next.fold(other, began.Add(5*time.Minute))
 	require.Empty(t, outage(t, next.all()[0])[v1beta1.PropertyAnswered], "it fails again")
-	require.Equal(t, "8", outage(t, next.all()[0])[v1beta1.PropertyCount])
-	next.expire(other.Last.Add(keepRegistry + time.Second))
+	p = outage(t, next.all()[0])
+	require.Equal(t, []string{"1", stamp(other.Last)}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst]}, "it is another outage")
+	one.Count, one.Earlier, one.First, one.Last, one.Ended, one.Answered = 5, 3, began.Add(6*time.Minute), began.Add(7*time.Minute), one.Answered, time.Time{}
+	next.fold(one, began.Add(7*time.Minute))
+	late := note{Counter: "late", Registry: "r.example.com", Image: imageOne, Reason: "r.example.com did not answer in time", First: began, Last: began.Add(time.Minute), Count: 2}
+	next.fold(late, began.Add(7*time.Minute))
+	p = outage(t, next.all()[0])
+	require.Equal(t, []string{"3", stamp(other.Last)}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst]}, "notes of the earlier outage count for that one")
+	restored := newSpace()
+	require.Zero(t, restored.load(owned(next.all()[0]), began.Add(8*time.Minute), runningBytes))
+	require.Equal(t, p, outage(t, restored.all()[0]))
+	one.Count, one.Last = 6, began.Add(9*time.Minute)
+	restored.fold(one, began.Add(9*time.Minute))
+	require.Equal(t, "4", outage(t, restored.all()[0])[v1beta1.PropertyCount])
+	missed := one // its answer was never seen
+	missed.Earlier, missed.Count, missed.Ended, missed.First, missed.Last = 6, 7, began.Add(10*time.Minute), began.Add(11*time.Minute), began.Add(11*time.Minute)
+	again := newSpace()
+	again.load(owned(restored.all()[0]), began.Add(11*time.Minute), runningBytes)
+	again.fold(missed, began.Add(11*time.Minute))
+	p = outage(t, again.all()[0])
+	require.Equal(t, []string{"1", stamp(missed.First)}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst]})
+	p = outage(t, restored.all()[0])
+	restored.load(owned(next.all()[0]), began.Add(9*time.Minute), runningBytes)
+	require.Equal(t, []string{"4", stamp(other.Last)}, []string{outage(t, restored.all()[0])[v1beta1.PropertyCount], outage(t, restored.all()[0])[v1beta1.PropertyFirst]})
+	next.expire(one.Last.Add(keepRegistry + time.Second))
 	require.Empty(t, next.registries)
 }
 

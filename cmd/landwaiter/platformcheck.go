@@ -39,7 +39,7 @@ flux bootstrap or a FluxInstance names, with the components and patches in their
   Landwaiter   resources that would be refused; policies that require objects that the tree does
                not contain; policies that allow every image; constraints that deny every image,
                Flux's images or ExternalSecrets of the platform
-  secrets      Secrets, keys and logins of kubeconfigs in plain text
+  secrets      Secrets, keys and logins of kubeconfig files in plain text
   charts       charts without verification
 
 Check only reads files. It does not follow links, run plugins or Helm, or fetch anything, so you

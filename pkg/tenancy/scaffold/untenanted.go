@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -12,8 +13,8 @@ import (
 )
 
 // teamsOf returns the namespaces of teams, each with an object that says so: a Namespace with the label that
-// flux create tenant sets, or a Kustomization there that acts as an account of the namespace. A repository that
-// Landwaiter does not manage has none.
+// flux create tenant sets, or a Kustomization there that acts as an account of the namespace, unless it is the
+// platform's own. A repository that Landwaiter does not manage has none.
 func (c *checker) teamsOf(all *closure) map[string]applied {
 	teams := map[string]applied{}
 	if c.settings == nil {
@@ -24,7 +25,7 @@ func (c *checker) teamsOf(all *closure) map[string]applied {
 		switch {
 		case o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" && o.GetLabels()[v1beta1.LabelFluxTenant] != "":
 			teams[o.GetName()] = o
-		case isFlux(o.Unstructured, "Kustomization") && account != "" && o.GetNamespace() != "" && o.GetNamespace() != all.source.namespace:
+		case isFlux(o.Unstructured, "Kustomization") && account != "" && o.GetNamespace() != all.source.namespace && !slices.Contains(c.settings.InfrastructureNamespaces, o.GetNamespace()):
 			if _, known := teams[o.GetNamespace()]; !known {
 				teams[o.GetNamespace()] = o
 			}

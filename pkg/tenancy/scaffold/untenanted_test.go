@@ -26,8 +26,8 @@ func fluxSync(team, namespace string) string {
 		"spec: {interval: 1m, prune: false, path: ./staging, serviceAccountName: " + team + ", sourceRef: {kind: GitRepository, name: " + team + "}}\n"
 }
 
-// onboarded adds a team as Flux's own documents say.
-func onboarded(t *testing.T, dir, rbac, sync string) {
+// addFluxTeam adds a team as Flux's own documents say.
+func addFluxTeam(t *testing.T, dir, rbac, sync string) {
 	t.Helper()
 	put1(t, dir, "tenants/base/qa-team/kustomization.yaml", kustomize("resources: [rbac.yaml, sync.yaml]\n"))
 	put1(t, dir, "tenants/base/qa-team/rbac.yaml", rbac)
@@ -41,13 +41,13 @@ func TestATeamWithoutATenantIsFound(t *testing.T) {
 	written := func(more string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			t.Helper()
-			onboarded(t, dir, fluxTenant("qa-team", "qa")+more, fluxSync("qa-team", "qa"))
+			addFluxTeam(t, dir, fluxTenant("qa-team", "qa")+more, fluxSync("qa-team", "qa"))
 		}
 	}
 	for name, c := range map[string]wrong{
 		"no Tenant has its namespace": {written(""), rbacFile, "namespace qa is a team's, as Namespace qa says, and no Tenant has it, so no guardrail, quota or policy of teams applies there: run landwaiter platform scaffold DIR qa-team --set homeNamespace=qa"},
 		"it has no label": {func(t *testing.T, dir string) {
-			onboarded(t, dir, strings.ReplaceAll(fluxTenant("qa-team", "qa"), "labels: {toolkit.fluxcd.io/tenant: qa-team}", "labels: {}"), fluxSync("qa-team", "qa"))
+			addFluxTeam(t, dir, strings.ReplaceAll(fluxTenant("qa-team", "qa"), "labels: {toolkit.fluxcd.io/tenant: qa-team}", "labels: {}"), fluxSync("qa-team", "qa"))
 		}, syncOfTeam, "namespace qa is a team's, as Kustomization qa/qa-team says"},
 		"its account is an admin of its namespace": {written(""), rbacFile, "RoleBinding qa/qa-team-reconciler gives qa-team of namespace qa, which is a team's, ClusterRole cluster-admin in namespace qa"},
 		"its account is an admin of the cluster":   {written(admin + "subjects: [{kind: ServiceAccount, name: qa-team, namespace: qa}]\n"), rbacFile, "ClusterRoleBinding qa-admin gives qa-team of namespace qa, which is a team's, ClusterRole cluster-admin in the whole cluster"},
@@ -70,6 +70,12 @@ func TestATeamWithoutATenantIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
 	}
+	t.Run("a namespace of the platform", func(t *testing.T) {
+		dir := small(t)
+		addFluxTeam(t, dir, "apiVersion: v1\nkind: Namespace\nmetadata: {name: qa}\n", fluxSync("qa-team", "qa"))
+		rewrite(t, dir, SettingsFile, "infrastructureNamespaces:\n", "infrastructureNamespaces:\n- qa\n")
+		require.Empty(t, found(t, dir))
+	})
 	t.Run("a repository that Landwaiter does not manage", func(t *testing.T) {
 		dir := small(t)
 		written("")(t, dir)

@@ -162,14 +162,14 @@ func needReview(v *view, add func(resource.Finding)) {
 			all = append(all, condition) // another version of Landwaiter may know more
 		}
 		for _, f := range all {
-			f.Why, f.Fix, f.Command = unreviewed(policy.Reason(f.ID)), policy.Shown(f.Fix, maxFix), targetOf(o).edit()
+			f.Why, f.Fix, f.Command = withoutReview(policy.Reason(f.ID)), policy.Shown(f.Fix, maxFix), targetOf(o).edit()
 			add(f)
 		}
 	}
 }
 
-// unreviewed says what it leads to that a resource needs a review.
-func unreviewed(reason policy.Reason) string {
+// withoutReview says what it leads to that a resource needs a review.
+func withoutReview(reason policy.Reason) string {
 	switch reason {
 	case policy.ReasonIdentityMatchesNobody:
 		return "no signature counts by it"

@@ -252,7 +252,7 @@ func TestTheCommandsOfThePageOnAuditsWork(t *testing.T) {
 	})
 	require.NoError(t, auditor.Run(t.Context(), rest...))
 	require.NotContains(t, said.String(), "not shown:", "the roles suffice")
-	for _, want := range []string{team + "/lax", "EXCEPTIONS IN USE", "verified-images", "validation.gatekeeper.sh\tFail", "cluster-admin\t\t", "ClusterException " + team + "\t", "ALLOWED", "REASON", "landwaiter status "} {
+	for _, want := range []string{team + "/lax", "EXCEPTIONS IN USE", "verified-images", "validation.gatekeeper.sh\tFail", "cluster-admin\t\t", "ClusterException /" + team + "\t", "ClusterRole\t-\tlandwaiter-cluster-admin", "CONTACT", "OVERRIDES", "[" + strings.TrimSuffix(unsigned, ":v1") + "]", "ALLOWED", "REASON", "landwaiter status "} {
 		require.Contains(t, said.String(), want)
 	}
 	require.NotContains(t, said.String(), team+"/signed\t", "what is verified is not listed")

@@ -44,7 +44,9 @@ It shows running images that fail verification, and images of new pods that fail
 seven days, with the reason and the fix. It shows registries about whose images Landwaiter could
 not decide in the last hour, such as in an outage, how often and since when. It also shows
 break-glass, exceptions in use and their expiry, resources that are not ready, not effective, need
-a review or expire soon, and the level that applies for each kind.
+a review or expire soon, and the level that applies for each kind. If you may read
+Landwaiter's Lease and it is not renewed, a note says that Landwaiter may not answer, and how old
+the reports are.
 
 With -A, status shows the namespaces that need attention, and totals of the others. With
 --problems, it shows only what needs attention. Status ignores problems in a namespace that is

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +42,17 @@ func (i *Inventory) action(name string, labels map[string]string) string {
 		return ActionNone
 	}
 	return string(mode)
+}
+
+// ReadStopped returns when Landwaiter last renewed its Lease, and zero if that was lately, or if the person may not
+// know. An error means that the API server did not answer.
+func ReadStopped(ctx context.Context, c client.Reader, namespace string, now time.Time) (time.Time, error) {
+	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}, Options: Options{Namespace: namespace}}}
+	lease := r.leaseOf(SourceLease, leaseName)
+	if err := cmp.Or(r.failed, ctx.Err()); err != nil || lease == nil || lease.Spec.RenewTime == nil || held(lease, now) {
+		return time.Time{}, err
+	}
+	return lease.Spec.RenewTime.Time, nil
 }
 
 // ReadActions returns what says of a namespace with its labels what [Inventory.Actions] does, and

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -121,7 +121,7 @@ func (v *view) clusterLists(registry string) bool {
 	})
 }
 
-// lists reports whether any Store lists a registry, by name or with others.
+// lists reports whether any Store may list a registry, by name or pattern.
 func (v *view) lists(registry string) bool {
 	return slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool {
 		var listed []string
@@ -132,8 +132,8 @@ func (v *view) lists(registry string) bool {
 			listed = store.Spec.Registries
 		}
 		return slices.ContainsFunc(listed, func(name string) bool {
-			pattern, err := image.ParseHostPattern(name)
-			return name == registry || err == nil && pattern.Match(registry)
+			star := strings.LastIndex(name, "*")
+			return name == registry || star >= 0 && strings.HasSuffix(registry, name[star+1:]) // more than the pattern matches, so that no outage is belittled
 		})
 	})
 }

@@ -49,6 +49,9 @@ func TestAnOutageOfARegistryIsOneFindingHoweverManyNamespacesItHits(t *testing.T
 	v.Resources = append(v.Resources, &v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{"typo.example.com"}}})
 	require.Equal(t, resource.Warning, of(lasting)[1].Severity, "a Store lists it")
 
+	v.Resources[len(v.Resources)-1].(*v1beta1.Store).Spec.Registries[0] = "*.example.com"
+	require.Equal(t, resource.Warning, of(lasting)[1].Severity, "a pattern of a Store matches it")
+
 	outages[1].Reason = "r.example.com speaks plain HTTP, without TLS; serve it with TLS"
 	require.Equal(t, "serve it with TLS", of(lasting)[0].Fix, "it is no outage")
 	v.Facts = &resource.Facts{List: []resource.Fact{{ID: RegistryUnreachable, Bad: true, About: "r.example.com"}}}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -55,4 +58,29 @@ func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
 	}
 	_, _, err = check.ReadServe(t.Context(), reader(errors.New("connection refused")), "system")
 	require.ErrorContains(t, err, "connection refused")
+}
+
+func TestALeaseThatNobodyRenewsSaysThatLandwaiterStopped(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	lease := &coordinationv1.Lease{ObjectMeta: named("system", "landwaiter"), Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: at}}}
+	c := fake.NewClientBuilder().WithObjects(lease).Build()
+	for name, row := range map[string]struct {
+		namespace string
+		now       time.Time
+		stopped   bool
+	}{
+		"renewed lately":    {"system", at.Add(10 * time.Second), false},
+		"not for a while":   {"system", at.Add(5 * time.Minute), true},
+		"there is no Lease": {"other", at.Add(5 * time.Minute), false},
+	} {
+		stopped, err := check.ReadStopped(t.Context(), c, row.namespace, row.now)
+		require.NoError(t, err, name)
+		require.Equal(t, row.stopped, !stopped.IsZero(), name)
+	}
+	forbidden := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return apierrors.NewForbidden(coordinationv1.Resource("leases"), "landwaiter", nil)
+	}}).Build()
+	stopped, err := check.ReadStopped(t.Context(), forbidden, "system", at)
+	require.NoError(t, err)
+	require.Zero(t, stopped)
 }

@@ -43,6 +43,8 @@ const (
 	// after 17 minutes at the latest.
 	undecidedKept  = time.Hour
 	undecidedQuiet = 20 * time.Minute
+	// staleReport is how old a report is before a status says so, if Landwaiter may not answer.
+	staleReport = 2 * time.Minute
 	// maxShownBytes bounds a text of a report that is repeated.
 	maxShownBytes = 1024
 	// maxNamed is how many namespaces a note names.

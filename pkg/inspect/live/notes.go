@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
@@ -12,6 +13,7 @@ import (
 // Notes says what a reader should know about s: what is missing, and what is not shown.
 func (s Status) Notes() []string {
 	notes := []string{}
+	notes = append(notes, s.stopped()...)
 	if s.Shown != nil {
 		notes = append(notes, s.Shown.Note())
 	}
@@ -87,4 +89,22 @@ func Grouped(rights []Right) []string {
 		lines = append(lines, strings.Replace(r.String(), r.Resource.String(), strings.Join(kinds, ", "), 1))
 	}
 	return lines
+}
+
+// stopped says that Landwaiter may not answer, and how old the latest report is if it is older than [staleReport].
+func (s Status) stopped() []string {
+	if s.Stopped.IsZero() {
+		return nil
+	}
+	var written time.Time
+	for _, n := range s.Namespaces {
+		if n.Written.After(written) {
+			written = n.Written
+		}
+	}
+	old := ""
+	if age := s.At.Sub(written); !written.IsZero() && age > staleReport {
+		old = fmt.Sprintf(", and the latest report here is of %s, %s ago", written.UTC().Format(time.RFC3339), age.Round(time.Minute))
+	}
+	return []string{fmt.Sprintf("Landwaiter may not answer, so this may be out of date: it last renewed its Lease at %s%s; run landwaiter check", s.Stopped.UTC().Format(time.RFC3339), old)}
 }

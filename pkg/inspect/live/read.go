@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,9 @@ type Scope struct {
 	// Action says what Gatekeeper does in a namespace with its labels about a pod whose image is not
 	// allowed, "" if that is not known, and whether the namespace is exempt. A status asks for it.
 	Action func(name string, labels map[string]string) (action string, exempt bool)
+	// Stopped is when Landwaiter last renewed its Lease, if that is too long ago, and zero otherwise and if the person may
+	// not know. A status asks for it.
+	Stopped time.Time
 	// ClusterResourceNamespace is where objects that cluster resources reference are.
 	ClusterResourceNamespace string
 }

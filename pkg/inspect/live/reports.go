@@ -128,6 +128,11 @@ func (r *reportReader) add(read *report) {
 		return
 	}
 	n.Reported = true
+	for _, entry := range read.ManagedFields {
+		if entry.Time != nil && entry.Time.After(n.Written) {
+			n.Written = entry.Time.Time
+		}
+	}
 	for i := range read.Results {
 		result := &read.Results[i]
 		p := result.Properties

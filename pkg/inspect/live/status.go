@@ -33,6 +33,8 @@ type Status struct {
 	Ends []End
 	// Shown is what Landwaiter shows of the cluster's rules, nil if it was not needed.
 	Shown *Shown
+	// Stopped is that of the [Scope], and At is when the Status was read.
+	Stopped, At time.Time
 	// NoReports says that the cluster has no reports, which are written by serve --reports.
 	NoReports bool
 	// SomeExempt says that further namespaces may be exempt from Gatekeeper than those that say so: the person may not
@@ -84,6 +86,9 @@ type NamespaceStatus struct {
 	Tenant string    `json:"-"`
 	Levels []Level   `json:"-"`
 	All    []Running `json:"-"`
+
+	// Written is when the reports were last written, zero if they do not say.
+	Written time.Time `json:"-"`
 
 	// home says that resources here decide in other namespaces of the Tenant, too.
 	home bool
@@ -193,7 +198,7 @@ func (n NamespaceStatus) NeedsAttention() bool {
 
 // Unknown reports whether something could not be read.
 func (s Status) Unknown() bool {
-	return len(s.Rights) > 0 || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Cut })
+	return len(s.Rights) > 0 || !s.Stopped.IsZero() || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Cut })
 }
 
 // Status returns how images fare in the namespaces of scope, as far as the person may
@@ -249,7 +254,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	for _, right := range reports.rights {
 		r.lacks(right)
 	}
-	s.NoReports, s.Rights, s.Shown = reports.none, r.rights, r.shown
+	s.NoReports, s.Rights, s.Shown, s.Stopped, s.At = reports.none, r.rights, r.shown, scope.Stopped, now
 	return s, nil
 }
 

@@ -286,3 +286,16 @@ func TestANoteOfAReviewNeedsNoAttention(t *testing.T) {
 		require.Equal(t, c.want, a.NeedsAttention(), "%s %s", c.kind, c.reason)
 	}
 }
+
+func TestStatusSaysHowOldItIsWhileLandwaiterMayNotAnswer(t *testing.T) {
+	report := reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", runsAs("r/good")))
+	fields := report.GetManagedFields()
+	fields[0].Time = &metav1.Time{Time: today().Add(-10 * time.Minute)}
+	report.SetManagedFields(fields)
+	p, scope := reads(t, nil, report), one("team")
+	require.NotContains(t, strings.Join(statusOf(t, p, scope).Notes(), "\n"), "may not answer")
+	scope.Stopped = today().Add(-5 * time.Minute)
+	s := statusOf(t, p, scope)
+	require.Contains(t, s.Notes(), "Landwaiter may not answer, so this may be out of date: it last renewed its Lease at 2026-11-22T11:55:00Z, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago; run landwaiter check")
+	require.True(t, s.Unknown())
+}

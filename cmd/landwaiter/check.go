@@ -84,6 +84,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	f.StringSliceVar(&flags.isolation.Groups, "group", nil, "group of the user of --person (repeatable)")
 	f.StringVar(&flags.options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper, for a webhook that references no Service")
 	f.StringSliceVar(&flags.options.Exempt, "exempt-namespace", nil, "namespace that you exempt on purpose, in addition to system namespaces (repeatable)")
+	f.StringSliceVar(&flags.options.ExemptImages, "exempt-image", nil, "entry of exemptImages of a constraint that you exempt on purpose (repeatable)")
 	f.StringVar(&flags.clusterResources, program.ClusterResourcesFlag, "", "namespace of the Secrets that Cluster… resources in files reference")
 	f.BoolVar(&flags.strict, "strict", false, "also exit with code 1 if there are notes")
 	return cmd

@@ -237,7 +237,7 @@ func (l *look) asked(ctx context.Context, uses []live.Use) ([]live.Use, error) {
 	exempt := map[verify.Namespace]bool{}
 	for i := range l.after.Objects.Namespaces {
 		n := &l.after.Objects.Namespaces[i]
-		_, exempt[verify.Namespace(n.Name)] = action(n.Name, n.Labels)
+		_, exempt[verify.Namespace(n.Name)], _ = action(n.Name, n.Labels)
 	}
 	var left []string
 	asked := slices.DeleteFunc(slices.Clone(uses), func(u live.Use) bool {

@@ -62,6 +62,7 @@ func rounds() map[string][]planted {
 {apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: second}, spec: {enforcementAction: dryrun, parameters: {provider: second}}}`)},
 			{id: check.ProviderMissing, plant: apply(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: third}, spec: {enforcementAction: dryrun, parameters: {provider: nowhere}}}`)},
 			{id: check.ConstraintExempt, plant: fmt.Sprintf(images, add("/spec/match/excludedNamespaces/-", `"team-a"`))},
+			{id: check.ImagesExempt, plant: fmt.Sprintf(images, add("/spec/parameters/exemptImages", `["registry.example.com/*"]`))},
 			{id: check.TemplateChanged, plant: `sed "s/input.review.operation == .DELETE./input.review.operation != \"CREATE\"/" library/verified-images/template.yaml | kubectl apply --server-side --force-conflicts --filename=-`},
 			{id: check.SingleReplica, plant: "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=1"},
 			{id: check.NoClientAuth, plant: fmt.Sprintf(serve, add("/spec/template/spec/containers/0/args/-", `"--insecure-no-client-auth"`))},

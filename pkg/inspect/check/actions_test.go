@@ -68,10 +68,11 @@ func TestWhatGatekeeperDoesIsUnknownWithoutPermission(t *testing.T) {
 		}})
 		does, err := ReadActions(t.Context(), made)
 		require.NoError(t, err)
-		action, exempt := does("shop", nil)
+		action, exempt, images := does("shop", nil)
 		require.Equal(t, map[bool]string{true: ActionDeny, false: ""}[readable], action)
 		require.False(t, exempt)
-		action, exempt = does("kube-system", ignored)
+		require.Zero(t, images)
+		action, exempt, _ = does("kube-system", ignored)
 		require.Equal(t, ActionNone, action)
 		require.True(t, exempt)
 	}

@@ -60,7 +60,7 @@ func checks() []check {
 		{[]string{ProviderCA}, provided, providerAuthority, nil},
 		{[]string{CertificateContested}, provided, contested, nil},
 		{[]string{NoTemplate, TemplateChanged}, []Source{SourceTemplates}, template, nil},
-		{[]string{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints, nil},
+		{[]string{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt, ImagesExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints, nil},
 		{[]string{ResourceNotReady}, []Source{SourceResources}, notReady, nil},
 		{[]string{ResourceInvalid}, []Source{SourceResources}, invalid, nil},
 		{[]string{ResourceUnsatisfiable, ResourceUnused}, []Source{SourceResources}, notEffective, nil},

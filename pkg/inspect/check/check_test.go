@@ -139,6 +139,13 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"chosen namespaces": {func(t *testing.T, i *check.Inventory) {
 			spec(t, i, `{match: {namespaces: [team-a], labelSelector: {matchLabels: {a: b}}}}`)
 		}, check.ConstraintExempt, `[{"op":"remove","path":"/spec/match/namespaces"},{"op":"remove","path":"/spec/match/labelSelector"}]`},
+		"exempt images": {func(t *testing.T, i *check.Inventory) {
+			i.ExemptImages = []string{"auto"}
+			spec(t, i, `{parameters: {exemptImages: [auto, "registry.example.com/*"]}}`)
+		}, check.ImagesExempt, constraint + `json --patch='[{"op":"replace","path":"/spec/parameters/exemptImages","value":["auto"]}]'`},
+		"only exempt images": {func(t *testing.T, i *check.Inventory) {
+			spec(t, i, `{parameters: {exemptImages: ["registry.example.com/*"]}}`)
+		}, check.ImagesExempt, `[{"op":"remove","path":"/spec/parameters/exemptImages"}]`},
 		"nobody who answers": {func(_ *testing.T, i *check.Inventory) { i.Landwaiters = nil }, check.NoLandwaiter, "helm upgrade landwaiter charts/landwaiter --install"},
 		"one replica":        {func(_ *testing.T, i *check.Inventory) { i.Landwaiters[0].Spec.Replicas = nil }, check.SingleReplica, "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=2"},
 		"any client": {func(_ *testing.T, i *check.Inventory) {
@@ -167,6 +174,39 @@ func TestFindsWhatIsBroken(t *testing.T) {
 			}
 			require.Equal(t, []string{c.want}, found)
 			require.Contains(t, report.Findings[0].Command, c.command)
+		})
+	}
+}
+
+// An image that one constraint leaves out is verified for another that matches the same pods.
+func TestExemptImagesAreOnlyThoseThatNoConstraintAsksAbout(t *testing.T) {
+	for name, c := range map[string]struct {
+		specs    []string
+		intended []string
+		want     string
+	}{
+		"another constraint asks about all":            {[]string{`{parameters: {exemptImages: [a]}}`, `{}`}, nil, ""},
+		"another constraint only warns":                {[]string{`{parameters: {exemptImages: [a]}}`, `{enforcementAction: warn}`}, nil, "a"},
+		"another constraint leaves out less":           {[]string{`{parameters: {exemptImages: [a, b]}}`, `{parameters: {exemptImages: [b]}}`}, nil, "b"},
+		"another constraint is for other pods":         {[]string{`{parameters: {exemptImages: [a]}}`, `{match: {labelSelector: {matchLabels: {x: "y"}}}}`}, nil, "a"},
+		"another constraint is for other kinds":        {[]string{`{parameters: {exemptImages: [a]}}`, `{match: {kinds: [{apiGroups: [apps], kinds: ["*"]}]}}`}, nil, "a"},
+		"all are intended":                             {[]string{`{parameters: {exemptImages: [a, "b/*"]}}`}, []string{"a", "b/*"}, ""},
+		"a constraint that only warns leaves some out": {[]string{`{}`, `{enforcementAction: warn, parameters: {exemptImages: [a]}}`}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := sound(t)
+			i.Only, i.ExemptImages, i.Constraints = []string{check.ImagesExempt}, c.intended, nil
+			for _, spec := range c.specs {
+				i.Constraints = append(i.Constraints, object(t, `{metadata: {name: c}, spec: `+spec+`}`))
+			}
+			said := ""
+			for _, f := range check.Examine(i, schema.Embedded()).Findings {
+				if f.ID == check.ImagesExempt {
+					require.Equal(t, resource.Warning, f.Severity)
+					said = strings.TrimPrefix(f.Message, "spec.parameters.exemptImages leaves out ")
+				}
+			}
+			require.Equal(t, c.want, said)
 		})
 	}
 }

@@ -21,6 +21,7 @@ const (
 	NothingDenied    = "NothingDenied"
 	ConstraintKinds  = "ConstraintKinds"
 	ConstraintExempt = "ConstraintExempt"
+	ImagesExempt     = "ImagesExempt"
 )
 
 const (
@@ -104,6 +105,35 @@ func constraints(v *view, add func(resource.Finding)) {
 		return
 	}
 	v.constraintLimits(pods, add)
+	v.imagesExempt(pods, add)
+}
+
+// imagesExempt finds the images that no constraint asks about, though it matches their pods. One that denies
+// everywhere and leaves out no image is enough.
+func (v *view) imagesExempt(pods []*unstructured.Unstructured, add func(resource.Finding)) {
+	judging := slices.DeleteFunc(slices.Clone(pods), func(c *unstructured.Unstructured) bool {
+		limits, _ := v.limits(c)
+		return len(limits) > 0
+	})
+	if len(judging) == 0 {
+		judging = pods
+	}
+	intended := func(image string) bool { return slices.Contains(v.ExemptImages, image) }
+	left := func(c *unstructured.Unstructured) []string {
+		return slices.DeleteFunc(slices.Clone(constraint.ExemptImages(c)), intended)
+	}
+	fewest := slices.MinFunc(judging, func(a, b *unstructured.Unstructured) int { return len(left(a)) - len(left(b)) })
+	images := left(fewest)
+	if len(images) == 0 {
+		return
+	}
+	kept := slices.DeleteFunc(slices.Clone(constraint.ExemptImages(fewest)), func(image string) bool { return !intended(image) })
+	operations := operation{Op: "remove", Path: "/spec/parameters/exemptImages"}
+	if len(kept) > 0 {
+		operations = operation{"replace", "/spec/parameters/exemptImages", kept}
+	}
+	add(resource.Finding{ID: ImagesExempt, Severity: resource.Warning, Object: constraintOf(fewest).ObjectRef, Message: "spec.parameters.exemptImages leaves out " + named(images),
+		Why: "these images are admitted unverified in every namespace, whatever policies say", Command: constraintOf(fewest).patch(operations), Keep: "spec.parameters.exemptImages of the constraint"})
 }
 
 // nothingDenied is the finding if no constraint denies. A constraint whose name says that it

@@ -63,6 +63,8 @@ type Options struct {
 	Gatekeeper string
 	// Exempt are namespaces that may be exempt besides those of the system.
 	Exempt []string
+	// ExemptImages are entries of exemptImages that constraints may have.
+	ExemptImages []string
 	// Only are the IDs of findings to look for; none means all.
 	Only []string
 	// Asker asks whether the server answers; nil leaves that out.

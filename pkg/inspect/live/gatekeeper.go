@@ -1,5 +1,7 @@
 package live
 
+import "fmt"
+
 // DoesToExempt is what Gatekeeper does in a namespace that is exempt.
 const DoesToExempt = "admits every pod, without asking Landwaiter"
 
@@ -13,11 +15,22 @@ func (n NamespaceStatus) GatekeeperDoes() string {
 	case "":
 		return ""
 	case "deny":
-		return "deny: refuses pods whose images are not allowed"
+		return "deny: refuses pods whose images are not allowed" + n.butNotFor()
 	case "warn":
-		return "warn: admits pods whose images are not allowed, with a warning"
+		return "warn: admits pods whose images are not allowed, with a warning" + n.butNotFor()
 	case "dryrun":
-		return "dryrun: admits pods whose images are not allowed, and reports them"
+		return "dryrun: admits pods whose images are not allowed, and reports them" + n.butNotFor()
 	}
 	return "not asked: no constraint matches all pods of the namespace"
+}
+
+// butNotFor counts the images that are never verified, "" if there are none.
+func (n NamespaceStatus) butNotFor() string {
+	switch n.ExemptImages {
+	case 0:
+		return ""
+	case 1:
+		return ", but not for 1 exempt image or path (exemptImages of the constraint)"
+	}
+	return fmt.Sprintf(", but not for %d exempt images or paths (exemptImages of the constraint)", n.ExemptImages)
 }

@@ -31,7 +31,7 @@ func TestAListOfExemptNamespacesThatMayBeIncompleteSaysSo(t *testing.T) {
 		if c.all {
 			scope = Scope{All: true}
 		}
-		scope.Action = func(string, map[string]string) (string, bool) { return c.action, c.exempt }
+		scope.Action = func(string, map[string]string) (string, bool, int) { return c.action, c.exempt, 0 }
 		said := strings.Join(statusOf(t, reads(t, nil), scope).Notes(), "\n")
 		require.Equal(t, c.want, strings.Contains(said, says), "%s: %s", name, said)
 	}
@@ -46,21 +46,22 @@ func TestWhatRunsInAnExemptNamespaceNeedsNoAttention(t *testing.T) {
 		objects   []client.Object
 		action    string
 		exempt    bool
+		images    int
 		says      string
 		attention bool
 	}{
-		"no constraint":              {[]client.Object{failing}, "not asked", false, "not asked: no constraint", true},
-		"one that warns":             {[]client.Object{failing}, "warn", false, "warn: admits pods", true},
-		"one that denies":            {[]client.Object{failing}, "deny", false, "deny: refuses pods", true},
-		"a dry run":                  {[]client.Object{failing}, "dryrun", false, "dryrun: admits pods", true},
-		"exempt":                     {[]client.Object{failing}, "not asked", true, "exempt: admits every pod", false},
-		"exempt, a broken resource":  {[]client.Object{failing, broken}, "not asked", true, "exempt: ", false},
-		"exempt, the home of a team": {[]client.Object{failing, broken, tenant}, "not asked", true, "exempt: ", true},
-		"nobody may know":            {[]client.Object{failing}, "", false, "", true},
+		"no constraint":              {[]client.Object{failing}, "not asked", false, 0, "not asked: no constraint", true},
+		"one that warns":             {[]client.Object{failing}, "warn", false, 0, "warn: admits pods", true},
+		"one that denies":            {[]client.Object{failing}, "deny", false, 0, "deny: refuses pods", true},
+		"a dry run":                  {[]client.Object{failing}, "dryrun", false, 0, "dryrun: admits pods", true},
+		"exempt":                     {[]client.Object{failing}, "not asked", true, 0, "exempt: admits every pod", false},
+		"exempt, a broken resource":  {[]client.Object{failing, broken}, "not asked", true, 0, "exempt: ", false},
+		"exempt, the home of a team": {[]client.Object{failing, broken, tenant}, "not asked", true, 0, "exempt: ", true},
+		"nobody may know":            {[]client.Object{failing}, "", false, 0, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := one("team")
-			scope.Action = func(string, map[string]string) (string, bool) { return c.action, c.exempt }
+			scope.Action = func(string, map[string]string) (string, bool, int) { return c.action, c.exempt, c.images }
 			s := statusOf(t, reads(t, nil, c.objects...), scope)
 			require.Contains(t, s.Namespaces[0].GatekeeperDoes(), c.says)
 			require.Equal(t, c.attention, s.NeedsAttention())

@@ -70,9 +70,10 @@ type NamespaceStatus struct {
 	Hidden []string `json:"hidden"`
 	// Gatekeeper is what it does about pods whose images are not allowed: deny, warn, dryrun or "not
 	// asked", and "" if the person may not read constraints. Exempt says that it leaves the namespace out
-	// on purpose.
-	Gatekeeper string `json:"gatekeeper,omitempty"`
-	Exempt     bool   `json:"exempt"`
+	// on purpose, and ExemptImages how many entries of exemptImages it admits unverified all the same.
+	Gatekeeper   string `json:"gatekeeper,omitempty"`
+	Exempt       bool   `json:"exempt"`
+	ExemptImages int    `json:"exemptImages,omitempty"`
 	// BreakGlass opens the namespace, nil if it does not.
 	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
 	// Ignored is how many reports look like Landwaiter's and were changed by others, and
@@ -244,7 +245,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		if at := slices.IndexFunc(r.objects.Namespaces, func(o corev1.Namespace) bool { return o.Name == string(name) }); at >= 0 {
 			of := &r.objects.Namespaces[at]
 			if n.BreakGlass = breakGlassOf(of, limit, now); scope.Action != nil {
-				n.Gatekeeper, n.Exempt = scope.Action(of.Name, of.Labels)
+				n.Gatekeeper, n.Exempt, n.ExemptImages = scope.Action(of.Name, of.Labels)
 				s.SomeExempt = s.SomeExempt || scope.All && n.Gatekeeper == "" && !n.Exempt
 			}
 		}

@@ -57,6 +57,28 @@ func ModeIn(constraints []unstructured.Unstructured, namespace string, of map[st
 	return mode
 }
 
+// ImagesExemptIn returns the entries of exemptImages that [ModeIn] does not hold for: Gatekeeper never asks
+// about such images. If several constraints have that mode, it returns those of the one that has the fewest.
+func ImagesExemptIn(constraints []unstructured.Unstructured, namespace string, of map[string]string) []string {
+	mode := ModeIn(constraints, namespace, of)
+	if mode == None {
+		return nil
+	}
+	var lists [][]string
+	for i := range constraints {
+		if c := &constraints[i]; MatchesPods(c) && Whole(c) && MatchesNamespace(c, namespace, of) && ModeOf(c) == mode {
+			lists = append(lists, ExemptImages(c))
+		}
+	}
+	return slices.MinFunc(lists, func(a, b []string) int { return len(a) - len(b) })
+}
+
+// ExemptImages returns the images that a constraint leaves out: as pods write them, or all below a path that ends in /*.
+func ExemptImages(c *unstructured.Unstructured) []string {
+	found, _, _ := unstructured.NestedStringSlice(c.Object, "spec", "parameters", "exemptImages")
+	return found
+}
+
 // ModeOf returns what a constraint does at admission: the strictest action if it has several.
 func ModeOf(c *unstructured.Unstructured) Mode {
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")

@@ -109,3 +109,25 @@ func TestANamespaceIsExemptIfEveryConstraintLeavesItOut(t *testing.T) {
 		require.Equal(t, c.want, Exempt(constraints, "kube-system", c.of), name)
 	}
 }
+
+func TestImagesAreExemptFromTheStrictestModeOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		constraints []string
+		want        []string
+	}{
+		"no constraint":                     {nil, nil},
+		"no exempt image":                   {[]string{`{}`}, nil},
+		"some images":                       {[]string{`{parameters: {exemptImages: [a, "b/*"]}}`}, []string{"a", "b/*"}},
+		"another one denies for them":       {[]string{`{parameters: {exemptImages: [a]}}`, `{}`}, nil},
+		"another one warns for them":        {[]string{`{parameters: {exemptImages: [a]}}`, `{enforcementAction: warn}`}, []string{"a"}},
+		"one elsewhere":                     {[]string{`{parameters: {exemptImages: [a]}, match: {excludedNamespaces: [shop]}}`, `{}`}, nil},
+		"another one is for another kind":   {[]string{`{parameters: {exemptImages: [a]}}`, `{match: {kinds: [{apiGroups: [apps], kinds: [Deployment]}]}}`}, []string{"a"}},
+		"another one leaves out fewer ones": {[]string{`{parameters: {exemptImages: [a, b]}}`, `{parameters: {exemptImages: [b]}}`}, []string{"b"}},
+	} {
+		var constraints []unstructured.Unstructured
+		for _, text := range c.constraints {
+			constraints = append(constraints, *withSpec(t, text))
+		}
+		require.Equal(t, c.want, ImagesExemptIn(constraints, "shop", nil), name)
+	}
+}

@@ -236,7 +236,7 @@ func matches(c *unstructured.Unstructured, n needed) bool {
 	case slices.ContainsFunc(list("spec", "match", "excludedNamespaces"), func(pattern string) bool { return constraint.MatchesName(pattern, n.namespace) }):
 		return false
 	}
-	return !slices.ContainsFunc(list("spec", "parameters", "exemptImages"), func(exempt string) bool {
+	return !slices.ContainsFunc(constraint.ExemptImages(c), func(exempt string) bool {
 		prefix, below := strings.CutSuffix(exempt, "*")
 		return n.image == exempt || below && strings.HasPrefix(n.image, prefix)
 	})

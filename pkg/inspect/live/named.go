@@ -42,7 +42,8 @@ func (c Change) Named(uses []Use, state State) []Use {
 			continue
 		}
 		for _, namespace := range state.Namespaces {
-			if !e.runsIn[namespace] && e.countsIn(string(namespace), home(namespace)) && len(named) < maxUses {
+			again := slices.ContainsFunc(named, func(u Use) bool { return u.Named && u.Namespace == namespace && u.Image == e.text })
+			if !again && !e.runsIn[namespace] && e.countsIn(string(namespace), home(namespace)) && len(named) < maxUses {
 				named = append(named, Use{Namespace: namespace, Image: e.text, Named: true, Untagged: e.pinned.Digest == ""})
 				e.runsIn[namespace] = true
 			}

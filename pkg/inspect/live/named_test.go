@@ -132,3 +132,9 @@ func TestAStatusSaysWhomToAskAndWhatToRun(t *testing.T) {
 	require.Equal(t, "cosign sign x", n.Denied[0].Command)
 	require.Equal(t, "#iris second line", n.Denied[0].Contact)
 }
+
+func TestAnImageThatSeveralExceptionsNameIsShownOnce(t *testing.T) {
+	change := Change{Objects: resource.Objects{Resources: []v1beta1.Object{exceptionIn("shop", "r.example.com/tool", "r.example.com/tool"), exceptionIn("shop", "r.example.com/tool"), clusterExceptionFor([]string{"shop"}, "r.example.com/tool")}}}
+	got := change.Named(nil, State{Namespaces: []verify.Namespace{"shop"}})
+	require.Equal(t, []Use{{Namespace: "shop", Image: "r.example.com/tool", Named: true}}, got)
+}

@@ -125,7 +125,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	case p.Broken != nil:
 		return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use the policy, and denies " + c.denied(p) + "; the condition Ready says why"}
 	case broken: // what one of its rules names is not there, or cannot be used
-		return inForce(true, "")
+		return c.partlyDenies(p)
 	case !p.Mandatory:
 		if other, ok := resolve.BrokenAmong(c.own.Policies); ok {
 			return Condition{Reason: policy.ReasonDenies, Message: fmt.Sprintf("Landwaiter denies %s, because it cannot use %s, which decides together with this policy; the condition Ready of %s says why", c.denied(other), other.Source, other.Source.Name)}

@@ -117,8 +117,16 @@ func viewsOf(s *resolve.Snapshot, v *resolve.View) []*resolve.View {
 // exceptions, on which nothing depends, and for Tenants: their conditions say what applies
 // instead.
 func (c conditions) consequence(source policy.ObjectRef) string {
-	if p := c.policyNamed(source); p.Broken != nil {
+	p := c.policyNamed(source)
+	switch {
+	case p.Broken != nil:
 		return resource.AndDenies + c.denied(p)
+	case p.Source == source:
+		_, rules := c.partly(p)
+		if len(rules) == 0 {
+			return "; " + stillMet
+		}
+		return "; the images of " + compile.JoinNames(bounded(rules)) + " are denied, and " + stillDecide
 	}
 	switch source.Kind {
 	case v1beta1.KindClusterQuota, v1beta1.KindTenant, v1beta1.KindException, v1beta1.KindClusterException:

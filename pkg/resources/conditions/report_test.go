@@ -2,6 +2,8 @@ package conditions_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,7 @@ func TestConditionsTellTheTruth(t *testing.T) {
 	tenant := []string{written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]")}
 	deciding := []string{written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}")}
 	shared := []string{written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterVerifier", "", "base", written.CosignVerifier)}
+	half := slices.Clip(append(slices.Clone(team), written.Object("TrustStore", "team-a", "dull", broken), written.Object("Verifier", "team-a", "dull", strings.ReplaceAll(written.CosignVerifier, "keys}", "dull}"))))
 	for name, c := range map[string]struct {
 		documents        []string
 		ref              string // KIND [NAMESPACE/]NAME
@@ -35,6 +38,8 @@ func TestConditionsTellTheTruth(t *testing.T) {
 		"a trust store that a verifier names":                {team, "TrustStore team-a/keys", "Valid", "InForce", ""},
 		"a policy that names nobody":                         {append(team, written.Object("VerificationPolicy", "team-a", "p", written.PolicySpec("{anyOf: [gone]}"))), "VerificationPolicy team-a/p", "!NotFound", "!Denies", "names Verifier gone, which does not exist"},
 		"a policy that names a broken verifier":              {[]string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", broken), written.Object("Verifier", "team-a", "release", written.CosignVerifier), written.Object("VerificationPolicy", "team-a", "p", spec)}, "VerificationPolicy team-a/p", "!ReferenceNotReady", "!Denies", "Verifier team-a/release cannot be used"},
+		"a policy that names a broken verifier among others": {append(half, written.Object("VerificationPolicy", "team-a", "p", written.PolicySpec("{anyOf: [dull, gone, release]}"))), "VerificationPolicy team-a/p", "!ReferenceNotReady", "!Denies", "Landwaiter cannot use Verifiers that the policy names (dull, gone), and denies images that only these could verify; other Verifiers can still satisfy its requirements"},
+		"a policy of which one rule needs a broken verifier": {append(half, written.Object("VerificationPolicy", "team-a", "p", "rules: [{images: [r.example.com/a], require: [{anyOf: [release]}]}, {images: [r.example.com/b], require: [{allOf: [release, dull]}]}]")), "VerificationPolicy team-a/p", "!ReferenceNotReady", "!Denies", "(dull), and denies the images of spec.rules[1]; its other rules still decide"},
 		"a verifier of a broken trust store":                 {[]string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", broken), written.Object("Verifier", "team-a", "release", written.CosignVerifier)}, "Verifier team-a/release", "!ReferenceNotReady", "!Denies", "TrustStore team-a/keys cannot be used"},
 		"a verifier of no trust store":                       {[]string{written.Namespace("team-a", "1"), written.Object("Verifier", "team-a", "release", written.CosignVerifier)}, "Verifier team-a/release", "!NotFound", "!Denies", "TrustStore team-a/keys does not exist"},
 		"a broken trust store":                               {[]string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", broken)}, "TrustStore team-a/keys", "!Invalid", "!Unused", "no Verifier names it"},
@@ -186,4 +191,14 @@ func TestANamespaceReadsNothingOfOthersInWhatTheClusterBroke(t *testing.T) {
 	for _, text := range []string{report.Ready.Message, written.WhyUnusable(snapshot.For("team-a")), written.WhyUnusable(snapshot.For("team-b"))} {
 		require.NotContains(t, text, "merger")
 	}
+}
+
+func TestAPolicyNamesAllVerifiersThatItCannotUse(t *testing.T) {
+	key := written.NewKey(t)
+	s, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", written.InlineKey(string(key.PEM))), written.Object("Verifier", "team-a", "release", written.CosignVerifier),
+		written.Object("VerificationPolicy", "team-a", "p", "rules: [{images: [r.example.com/a], require: [{anyOf: [one, two, release]}]}, {images: ['**'], require: [{anyOf: [one, x1, x2, x3, x4, x5, release]}]}]")))
+	ready := written.ReportOn(t, s, "VerificationPolicy team-a/p").Ready
+	require.Contains(t, ready.Message, "spec.rules[0].require[0] names Verifier one, which does not exist")
+	require.Contains(t, ready.Message, "; Landwaiter cannot use these Verifiers either: two (spec.rules[0].require[0]), x1 (spec.rules[1].require[0]), ")
+	require.Contains(t, ready.Message, "1 more; other Verifiers can still satisfy its requirements")
 }

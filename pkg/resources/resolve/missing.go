@@ -19,25 +19,96 @@ func verifierProblems(policies []compile.Entry[v1beta1.VerificationPolicySpec], 
 		if e.Broken != nil {
 			continue
 		}
-		problems = append(problems, compile.ProblemsOf(e.Source, checkVerifierNames(e.Spec, verifiers), allFaults)...)
+		wrong := checkVerifierNames(e.Spec, verifiers)
+		if found := compile.ProblemsOf(e.Source, errors.Join(wrong.errs...), allFaults); len(found) > 0 {
+			found[0].Message = compile.Cut(found[0].Message + wrong.others(allFaults))
+			problems = append(problems, found...)
+		}
 	}
 	return problems
 }
 
-// checkVerifierNames returns an error for each verifier in spec that is missing or broken,
-// joined.
-func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []compile.Verifier) error {
-	var wrong []error
-	for _, f := range resource.FieldsOfPolicy(spec) {
-		k := slices.IndexFunc(verifiers, func(v compile.Verifier) bool { return v.Source.Name == f.Name })
-		switch {
-		case k < 0:
-			wrong = append(wrong, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", f.Path, f.Name, hidden(verifiers))))
-		case verifiers[k].Broken != nil:
-			wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %w", f.Path, verifiers[k].Broken)))
+// maxUnusable bounds the further Verifiers that a problem names.
+const maxUnusable = 5
+
+// unusable are the Verifiers that a policy names and that are missing or broken, in its order.
+type unusable struct {
+	errs   []error
+	fields []resource.Field
+}
+
+// others names the Verifiers behind the first one, each once with its first field, unless every fault is a problem.
+func (u unusable) others(allFaults bool) string {
+	if allFaults || len(u.fields) < 2 {
+		return ""
+	}
+	seen := map[string]bool{u.fields[0].Name: true}
+	var named []string
+	for _, f := range u.fields[1:] {
+		if !seen[f.Name] {
+			named = append(named, fmt.Sprintf("%s (%s)", f.Name, f.Path))
+		}
+		seen[f.Name] = true
+	}
+	if len(named) == 0 {
+		return ""
+	}
+	if more := len(named) - maxUnusable; more > 0 {
+		named = append(named[:maxUnusable], fmt.Sprintf("%d more", more))
+	}
+	return "; Landwaiter cannot use these Verifiers either: " + compile.JoinNames(named)
+}
+
+// Partly says what a policy cannot use that is not broken itself: the Verifiers that it names and that are missing or
+// broken, and the rules that no image can pass because of them.
+func Partly(p compile.Policy, verifiers []compile.Verifier) (names, rules []string) {
+	broken := map[string]bool{} // of those that apply
+	some := false
+	for _, v := range verifiers {
+		broken[v.Source.Name] = v.Broken != nil
+		some = some || v.Broken != nil
+	}
+	gone := func(name string) bool {
+		is, applies := broken[name]
+		if (is || !applies) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		return is || !applies
+	}
+	for i, rule := range p.Rules {
+		fails := false
+		for _, r := range rule.Require {
+			usable := 0
+			for _, name := range slices.Concat(r.AnyOf, r.AllOf) {
+				if !gone(name) {
+					usable++
+				}
+			}
+			fails = fails || len(r.AllOf) > usable || len(r.AnyOf) > 0 && usable == 0 || r.Condition != nil && some
+		}
+		if fails {
+			rules = append(rules, fmt.Sprintf("spec.rules[%d]", i))
 		}
 	}
-	return errors.Join(wrong...)
+	return names, rules
+}
+
+// checkVerifierNames returns the Verifiers that spec names and that are missing or broken, with an error for each.
+func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []compile.Verifier) (wrong unusable) {
+	for _, f := range resource.FieldsOfPolicy(spec) {
+		k := slices.IndexFunc(verifiers, func(v compile.Verifier) bool { return v.Source.Name == f.Name })
+		var err error
+		switch {
+		case k < 0:
+			err = resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", f.Path, f.Name, hidden(verifiers)))
+		case verifiers[k].Broken != nil:
+			err = resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %w", f.Path, verifiers[k].Broken))
+		default:
+			continue
+		}
+		wrong.errs, wrong.fields = append(wrong.errs, err), append(wrong.fields, f)
+	}
+	return wrong
 }
 
 // hidden says that ClusterVerifiers do not apply where a namespace has Verifiers.

@@ -1,0 +1,47 @@
+package conditions
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+)
+
+// maxListed bounds the names and fields that a message lists.
+const maxListed = 8
+
+// partly says which Verifiers a policy of the level names that are missing or broken, and which of its rules no image
+// can pass because of them.
+func (c conditions) partly(p compile.Policy) (names, rules []string) {
+	if c.own == c.snapshot.Cluster() {
+		return resolve.Partly(p, c.own.Verifiers)
+	}
+	return resolve.Partly(p, c.view.Verifiers)
+}
+
+// partlyDenies returns the condition Effective of a policy that is not broken itself, but names Verifiers that are.
+func (c conditions) partlyDenies(p compile.Policy) Condition {
+	names, rules := c.partly(p)
+	denied, still := "images that only these could verify", stillMet
+	if len(rules) > 0 {
+		denied, still = "the images of "+compile.JoinNames(bounded(rules)), stillDecide
+	}
+	return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use Verifiers that the policy names (" + compile.JoinNames(bounded(names)) + "), and denies " + denied +
+		"; " + still + "; the condition Ready says why"}
+}
+
+// What a policy that names broken Verifiers still does.
+const (
+	stillMet    = "other Verifiers can still satisfy its requirements"
+	stillDecide = "its other rules still decide"
+)
+
+// bounded returns the first of a list, and how many more there are.
+func bounded(list []string) []string {
+	if more := len(list) - maxListed; more > 0 {
+		return append(slices.Clone(list[:maxListed]), fmt.Sprintf("%d more", more))
+	}
+	return list
+}

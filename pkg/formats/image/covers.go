@@ -18,6 +18,33 @@ func (p Pattern) Covers(q Pattern, steps *int) bool {
 	return coversSegments(p.segments, q.segments, steps)
 }
 
+// Apart reports whether no image matches both p and q. It is right if it says so; it may miss it for segments that both
+// have wildcards, and behind "**".
+func (p Pattern) Apart(q Pattern) bool {
+	if p.everything || q.everything || p.zero() || q.zero() {
+		return false
+	}
+	if p.host != q.host && !matchHost(p.host, q.host) && !matchHost(q.host, p.host) {
+		return true
+	}
+	head, other := p.head(), q.head()
+	if head == len(p.segments) && other == len(q.segments) && head != other {
+		return true
+	}
+	for i, segment := range p.segments[:min(head, other)] {
+		wild, too := wildcards(segment) > 0, wildcards(q.segments[i]) > 0
+		if wild && too {
+			continue
+		}
+		one, _ := matchSegment(segment, q.segments[i])
+		back, _ := matchSegment(q.segments[i], segment)
+		if !one && !back {
+			return true
+		}
+	}
+	return false
+}
+
 func (p Pattern) zero() bool { return !p.everything && p.host == "" }
 
 // coversSegments compares the segments from the last ones on. covered[j] says whether the segments of p so far cover

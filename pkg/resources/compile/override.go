@@ -33,7 +33,7 @@ func (x *Exception) Holding(mandatory []Policy) (holding []policy.ObjectRef, lif
 		}
 		holds := false
 		for i := range denied {
-			said := p.overall()
+			said := p.overall(x, &steps)
 			if i < len(x.exact) {
 				said = p.on(x.exact[i], &steps)
 			}
@@ -49,15 +49,27 @@ func (x *Exception) Holding(mandatory []Policy) (holding []policy.ObjectRef, lif
 // Named returns the images of x, nil if it has wildcards or delegates.
 func (x *Exception) Named() []image.Reference { return x.exact }
 
-// overall returns what p says of every image.
-func (p Policy) overall() ruling {
+// overall returns what p says of every image of x, as far as the patterns of its rules can match some of them.
+func (p Policy) overall(x *Exception, steps *int) ruling {
 	said := p.rest()
 	for _, rule := range p.Rules {
-		if said != actionOf(rule) {
+		if said != actionOf(rule) && !x.without(rule.Images, steps) {
 			return mayDeny
 		}
 	}
 	return said
+}
+
+// without reports whether no image of x matches a list of patterns. It takes as many steps as there are.
+func (x *Exception) without(list []image.Pattern, steps *int) bool {
+	for _, pattern := range list {
+		*steps -= len(x.images.Patterns) + len(x.images.Pinned)*pattern.Cost()
+		if *steps < 0 || slices.ContainsFunc(x.images.Pinned, pattern.Match) ||
+			slices.ContainsFunc(x.images.Patterns, func(own image.Pattern) bool { return !own.Apart(pattern) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // on returns what p says of one image. It takes as many steps as there are.

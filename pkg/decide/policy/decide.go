@@ -16,6 +16,7 @@ type Requirement struct {
 	verifiers []string
 	atLeast   int
 	condition Condition // nil for AnyOf and AllOf
+	trusted   int       // how many signers the verifiers trust, if fewer than atLeast; else 0
 }
 
 // Condition reports whether proven findings meet a requirement. It calls step, unless that is nil, to let others go
@@ -56,6 +57,15 @@ func newRequirement(source ObjectRef, all bool, atLeast int, verifiers []string)
 		return Requirement{}, fmt.Errorf("atLeast is %d, it must be 1 or more", atLeast)
 	}
 	return Requirement{source: source, all: all, verifiers: slices.Clone(verifiers), atLeast: atLeast}, nil
+}
+
+// Trusting returns r for verifiers that trust n signers, and whether no image can meet it because these are too few.
+func (r Requirement) Trusting(n int) (bounded Requirement, short bool) {
+	if n >= r.atLeast {
+		return r, false
+	}
+	r.trusted = n
+	return r, true
 }
 
 // Verifiers returns the names of the verifiers whose evidence counts.
@@ -138,7 +148,7 @@ func (r Requirement) decide(step func() error, findings []Finding) Verdict {
 // holds reports whether the findings meet r. With assumeValid, Unknown findings
 // count as valid evidence of distinct signers.
 func (r Requirement) holds(findings []Finding, assumeValid bool) bool {
-	if r.atLeast < 1 || len(r.verifiers) == 0 {
+	if r.atLeast < 1 || len(r.verifiers) == 0 || r.trusted > 0 {
 		return false
 	}
 	signers, proven, unknown := map[string]bool{}, map[string]bool{}, 0

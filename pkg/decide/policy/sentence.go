@@ -66,6 +66,8 @@ func (r Requirement) denied(findings []Finding) Verdict {
 	remediation, command := r.remedies(failed)
 	by, signers := provenBy(findings)
 	switch {
+	case r.trusted > 0:
+		return r.beyondAll(why, remediation, noun(findings))
 	case len(signers) == 0 && len(failed) > 0 && failed[0].reason.distance() == foreign:
 		why = fmt.Sprintf("no such %s was found, only others: %s", noun(findings), why)
 	case len(signers) == 0:
@@ -80,6 +82,28 @@ func (r Requirement) denied(findings []Finding) Verdict {
 	}
 	return Verdict{Policy: r.source, Remediation: remediation, Command: command,
 		Reason: fmt.Sprintf("%s requires %s: %s", r.sourceName(), r.wanted(noun(findings)), why)}
+}
+
+// beyondAll returns the verdict on a requirement for more signers than anyone trusts: nothing that a developer signs helps,
+// so it says who can. Why and remediation are about verifiers that accept nothing.
+func (r Requirement) beyondAll(why, remediation, noun string) Verdict {
+	fix := r.source.Owner("lower atLeast of that rule, or trust more signers in its Verifiers")
+	if r.source.Namespace != "" {
+		fix = fmt.Sprintf("ask whoever maintains %s to %s", r.source, fix)
+	}
+	if remediation != "" {
+		fix += "; or " + remediation
+	}
+	reason := fmt.Sprintf("%s requires %s: that can never be met, because %s trusted for it", r.sourceName(), r.wanted(noun), onlyAre(r.trusted, "signer"))
+	return Verdict{Policy: r.source, Reason: joined(reason, why), Remediation: fix + "; no further " + noun + " of the image helps"}
+}
+
+// onlyAre says that there are no more than n of something.
+func onlyAre(n int, noun string) string {
+	if n == 1 {
+		return "only 1 " + noun + " is"
+	}
+	return fmt.Sprintf("only %s are", plural(n, noun))
 }
 
 // wanted says what the requirement asks for.

@@ -244,9 +244,30 @@ type Verifier struct {
 	// Command is the command that makes such evidence, as users type it, without the image
 	// at its end. It may be empty.
 	Command string
+	// Signers lists everyone whose evidence can count, as proofs name them; nil means that their number is
+	// unbounded.
+	Signers []string
 	// Broken, if set, says why the verifier is unusable: all evidence is then invalid, or
 	// unknown if it is a [policy.HiddenError], and Checker is not called.
 	Broken error
+}
+
+// Trusted returns how many distinct signers verifiers trust together, at most, and false if that is not known. One that
+// is broken trusts nobody, unless it is hidden.
+func Trusted(verifiers []*Verifier) (int, bool) {
+	distinct := map[string]bool{}
+	for _, v := range verifiers {
+		switch {
+		case policy.IsHidden(v.Broken), v.Broken == nil && v.Signers == nil:
+			return 0, false
+		case v.Broken != nil:
+			continue
+		}
+		for _, signer := range v.Signers {
+			distinct[signer] = true
+		}
+	}
+	return len(distinct), true
 }
 
 // account returns the account that work counts against. It is never empty.

@@ -200,7 +200,7 @@ func TestTheFixOfABrokenPolicyHoldsForFilesToo(t *testing.T) {
 	broken := layer(t, newRegistry(), anyA)
 	broken.Judge = broken.Judge.Refusing(errors.New("VerificationPolicy team-a/strict cannot be used"))
 	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(broken), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-	require.Equal(t, "correct the resource; its condition Ready, or landwaiter check for files, says what is wrong", verdict.Remediation)
+	require.Equal(t, "correct VerificationPolicy team-a/strict; its condition Ready, or landwaiter check for files, says what is wrong", verdict.Remediation)
 }
 
 func TestConfigurationsThatProvePass(t *testing.T) {

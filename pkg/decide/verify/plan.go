@@ -75,7 +75,7 @@ func (l *Layer) plan(ref image.Reference) task {
 	case policy.IsHidden(l.Judge.refuses):
 		return known(l, policy.NotDecided(l.Source, l.Judge.Why()))
 	case !l.Judge.Usable():
-		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Judge.Why(), Remediation: repair(l.Source)})
+		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Judge.Why(), Remediation: l.repair()})
 	case l.Judge.kind == onlyWarnings:
 		return l.unverified(l.Source, fmt.Sprintf("%s and every other policy that applies only warn", l.Source))
 	case l.Judge.kind == byVerifiers:
@@ -113,7 +113,18 @@ func (l *Layer) empty(ref image.Reference) bool {
 
 // repair says what to do about a resource that cannot be used.
 func repair(source policy.ObjectRef) string {
-	return source.Owner("correct the resource; its condition Ready, or landwaiter check for files, says what is wrong")
+	return source.Owner("correct " + source.String() + seeReady)
+}
+
+// seeReady says where to read what is wrong. Resources from files have no conditions.
+const seeReady = "; its condition Ready, or landwaiter check for files, says what is wrong"
+
+// repair says what to do about a layer that judges no image, because its policy or something else cannot be used.
+func (l *Layer) repair() string {
+	if strings.HasPrefix(l.Judge.Why(), l.Source.String()+" ") {
+		return repair(l.Source)
+	}
+	return l.Source.Owner("correct the resource" + seeReady)
 }
 
 // planMatching plans a layer without policies: all verifiers that match must pass.
@@ -148,26 +159,52 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 		t.known, t.verdict = true, verdict
 		return t
 	}
-	seen := make([]bool, len(l.Verifiers))
+	seen, beyond := make([]bool, len(l.Verifiers)), false
 	for _, demand := range rule.Require {
 		requirement, err := l.requirement(rule.Source, demand, ref)
 		if err != nil {
 			return deny(policy.Verdict{Policy: rule.Source, Reason: fmt.Sprintf("%s: %v", rule.Source, err), Remediation: failure(err).Remediation})
 		}
+		requirement, short := l.bounded(requirement, ref)
+		beyond = beyond || short
 		t.rules.Require = append(t.rules.Require, requirement)
 		for _, name := range requirement.Verifiers() {
 			t.add(l, name, ref, seen)
 		}
 	}
-	// No evidence can satisfy a requirement whose verifiers are all missing: deny
+	// No evidence can satisfy a requirement whose verifiers are all missing, or trust too few signers: deny
 	// before any network call. With none missing, evidence decides. No expression is evaluated
 	// while findings are pending.
-	if len(t.missing) > 0 || len(t.verifiers) == 0 {
+	if beyond || len(t.missing) > 0 || len(t.verifiers) == 0 {
 		if verdict := policy.Decide(nil, t.rules, append(t.pending(), t.missing...)); verdict.Outcome() == policy.Denied {
 			return deny(verdict)
 		}
 	}
 	return t
+}
+
+// bounded returns requirement with the number of signers whom its verifiers trust for ref, and whether that is too few.
+func (l *Layer) bounded(requirement policy.Requirement, ref image.Reference) (policy.Requirement, bool) {
+	var matching []*Verifier
+	for _, name := range requirement.Verifiers() {
+		if v := l.named(name); v != nil && v.matches(ref) {
+			matching = append(matching, v)
+		}
+	}
+	n, known := Trusted(matching)
+	if !known || n == 0 { // without any signer, what is missing says why
+		return requirement, false
+	}
+	return requirement.Trusting(n)
+}
+
+// named returns a verifier of l, nil if there is none of that name.
+func (l *Layer) named(name string) *Verifier {
+	i, found := slices.BinarySearchFunc(l.Verifiers, name, func(v *Verifier, name string) int { return strings.Compare(v.Source.Name, name) })
+	if !found {
+		return nil
+	}
+	return l.Verifiers[i]
 }
 
 // requirement converts a Requirement to a policy requirement over names.
@@ -336,62 +373,3 @@ func (v *Verifier) finding(f policy.Finding) policy.Finding {
 	f.Verifier, f.Source, f.Type = v.Source.Name, v.Source, v.Type
 	return f
 }
-
-// MayAllow reports whether some evidence could get ref allowed, or any image at all if ref is
-// the zero Reference. It is for files that are checked before a cluster has them, which lack
-// Secrets: a verifier counts even if it is broken. It says nothing about what is allowed.
-func (c *Config) MayAllow(ref image.Reference) bool {
-	decides := false
-	for _, l := range c.Layers {
-		if !l.Warns && !l.mayAllow(ref) {
-			return false
-		}
-		decides = decides || !l.Warns
-	}
-	return decides
-}
-
-// Foreseen returns what the rules of c alone say of ref, or only those of its mandatory policies. It returns
-// false if that depends on evidence. Without mandatory policies nothing is denied by them.
-func (c *Config) Foreseen(ref image.Reference, mandatory bool) (policy.Outcome, bool) {
-	if mandatory && !slices.ContainsFunc(c.Layers, func(l Layer) bool { return l.Mandatory && !l.Warns }) {
-		return policy.Allowed, true
-	}
-	verdict, ok := decided(part{Config: c, alone: mandatory}.plan(ref))
-	return verdict.Outcome(), ok
-}
-
-// mayAllow plans ref as if all verifiers of l were sound, and any image with each rule.
-func (l Layer) mayAllow(asked image.Reference) bool {
-	ref, any := asked, asked == (image.Reference{})
-	if any {
-		ref = image.Reference{Host: "registry.example.com", Repository: "any"}
-	}
-	everything, err := image.ParsePattern("**")
-	if err != nil {
-		return false
-	}
-	sound := make([]*Verifier, len(l.Verifiers))
-	for i, v := range l.Verifiers {
-		sound[i] = &Verifier{Source: v.Source, Type: v.Type, Images: v.Images}
-		if any || len(v.Images) == 0 {
-			sound[i].Images = []image.Pattern{everything}
-		}
-	}
-	l.Verifiers = sound
-	for _, rule := range l.Judge.rules {
-		if any || matchesAny(rule.Images, ref) {
-			if may := l.Judge.Usable() && l.planRule(rule, ref).mayAllow(); may || !any {
-				return may
-			}
-		}
-	}
-	if l.Judge.Usable() && l.Judge.rest == DefaultInherit {
-		return l.Next != nil && l.Next.mayAllow(asked)
-	}
-	l.Judge.rules = nil
-	return l.plan(ref).mayAllow()
-}
-
-// mayAllow reports whether some evidence could get the image of t allowed.
-func (t task) mayAllow() bool { return !t.known || t.verdict.Outcome() == policy.Allowed }

@@ -20,9 +20,6 @@ type Verifier struct {
 	Fingerprint string
 	// Uses lists the trust stores that it names.
 	Uses []policy.ObjectRef
-	// Signers lists the fingerprints of the trusted keys; nil means that the number of
-	// signers is unbounded.
-	Signers []string
 	// Holds lists the fingerprints of the keys in its own spec.
 	Holds []string
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
@@ -107,31 +108,22 @@ func (u Usage) DecidesAnyway(p compile.Policy) bool {
 func Unsatisfiable(p compile.Policy, verifiers []compile.Verifier) string {
 	for i, rule := range p.Rules {
 		for j, r := range rule.Require {
-			possible, bounded := 0, true
-			distinct := map[string]bool{}
-			candidates, usable := 0, 0
+			var candidates, usable []*verify.Verifier
 			for _, v := range verifiers {
 				if !r.Selects(v.Verifier) {
 					continue
 				}
-				candidates++
-				if v.Broken != nil {
-					continue
-				}
-				usable++
-				if v.Signers == nil {
-					bounded = false
-				}
-				for _, signer := range v.Signers {
-					distinct[signer] = true
+				candidates = append(candidates, v.Verifier)
+				if v.Broken == nil {
+					usable = append(usable, v.Verifier)
 				}
 			}
-			possible = len(distinct)
+			possible, bounded := verify.Trusted(usable)
 			field := fmt.Sprintf("spec.rules[%d].require[%d]", i, j)
 			switch {
-			case candidates == 0:
+			case len(candidates) == 0:
 				return field + " can never be met: none of the Verifiers that it requires applies"
-			case usable == 0:
+			case len(usable) == 0:
 				return field + " can never be met: none of the Verifiers that it requires can be used"
 			case bounded && possible < r.AtLeast:
 				return fmt.Sprintf("%s can never be met: it asks for %d different signers, and the Verifiers that it asks for trust %d", field, r.AtLeast, possible)

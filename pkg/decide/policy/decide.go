@@ -148,7 +148,10 @@ func (r Requirement) decide(step func() error, findings []Finding) Verdict {
 // holds reports whether the findings meet r. With assumeValid, Unknown findings
 // count as valid evidence of distinct signers.
 func (r Requirement) holds(findings []Finding, assumeValid bool) bool {
-	if r.atLeast < 1 || len(r.verifiers) == 0 || r.trusted > 0 {
+	if r.atLeast < 1 || len(r.verifiers) == 0 {
+		return false
+	}
+	if r.trusted > 0 { // fewer than atLeast
 		return false
 	}
 	signers, proven, unknown := map[string]bool{}, map[string]bool{}, 0

@@ -57,7 +57,7 @@ func TestDocumentedExpressionsDoWhatTheySay(t *testing.T) {
 	for title, text := range documented {
 		c, ok := cases[title]
 		require.True(t, ok, "no cases for %s", title)
-		compiled, err := cel.Compile(text, cel.Variables{"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time}, nil)
+		compiled, err := cel.Compile(text, cel.Variables{"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time}, cel.Fields{})
 		require.NoError(t, err, title)
 		match := func(predicate string) bool {
 			var value any

@@ -38,12 +38,12 @@ func TestRefusesAnExpressionThatCompilesToALargeProgram(t *testing.T) {
 		"predicate" + strings.Repeat("[0]", 2600):                             "max recursion depth",
 		`predicateType.matches("(")`:                                          "cannot be read",
 	} {
-		_, err := cel.Compile(text, variables, nil)
+		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.ErrorContains(t, err, want, "%.60s", text)
 		require.Less(t, len(err.Error()), 600, "it lands in a status")
 	}
 	for _, text := range []string{loops(4), joined(`predicateType.matches("^[a-z]{1,9}$")`, "||", 20), "predicate.a in [" + joined("'x'", ",", 900) + "]"} {
-		_, err := cel.Compile(text, variables, nil)
+		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.NoError(t, err, "%.60s", text)
 	}
 }
@@ -54,7 +54,7 @@ func TestRefusesARegularExpressionThatOnlyTheEvidenceKnows(t *testing.T) {
 		"predicateType.matches(predicate.pattern)", "matches(predicateType, predicate.pattern)", "predicate.l.all(x, predicateType.matches(x))",
 		`predicateType.matches(predicate.a ? "a" : "b")`, "predicate.a.matches(predicateType)", `["a"].exists(x, predicateType.matches(x))`,
 	} {
-		_, err := cel.Compile(text, variables, nil)
+		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.ErrorContains(t, err, "constant regular expression", text)
 	}
 }
@@ -65,7 +65,7 @@ func TestAMatchCostsWhatItsProgramAndItsTextMakeOfIt(t *testing.T) {
 		"one long text":    {"l": []any{strings.Repeat("a", 1<<20)}},
 		"many short texts": {"l": toList(text, 1000)},
 	} {
-		compiled, err := cel.Compile(`predicate.l.all(x, x.matches("(?:.{30}){28}x|a"))`, variables, nil)
+		compiled, err := cel.Compile(`predicate.l.all(x, x.matches("(?:.{30}){28}x|a"))`, variables, cel.Fields{})
 		require.NoError(t, err)
 		encoded, err := json.Marshal(predicate)
 		require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestAnAcceptedExpressionKeepsNoMoreThanBytesSays(t *testing.T) {
 		all := make([]*cel.Expression, copies)
 		before := memory.InUse()
 		for i := range all {
-			compiled, err := cel.Compile(text, variables, nil)
+			compiled, err := cel.Compile(text, variables, cel.Fields{})
 			require.NoError(t, err, "%.60s", text)
 			all[i] = compiled
 		}
@@ -122,7 +122,7 @@ func BenchmarkCompileWorst(b *testing.B) {
 		b.Run(text[:min(len(text), 30)], func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := cel.Compile(text, variables, nil)
+				_, err := cel.Compile(text, variables, cel.Fields{})
 				require.NoError(b, err)
 			}
 		})
@@ -136,7 +136,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add(text, `{"l":["a",{"b":1.5}],"at":"2026-01-01T00:00:00Z"}`)
 	}
 	f.Fuzz(func(t *testing.T, text, predicate string) {
-		compiled, err := cel.Compile(text, variables, nil)
+		compiled, err := cel.Compile(text, variables, cel.Fields{})
 		if err != nil {
 			return
 		}

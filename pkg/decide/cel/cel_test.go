@@ -28,7 +28,7 @@ func values(t testing.TB, predicate string) map[string]any {
 
 func match(t *testing.T, text, predicate string) (bool, error) {
 	t.Helper()
-	compiled, err := cel.Compile(text, variables, nil)
+	compiled, err := cel.Compile(text, variables, cel.Fields{})
 	require.NoError(t, err, text)
 	matched, err := compiled.Match(nil, values(t, predicate))
 	return matched, err
@@ -64,7 +64,7 @@ func TestWhatSaysNothingIsAnErrorAndNoMatch(t *testing.T) {
 		require.Error(t, err, name)
 		require.False(t, got, name)
 	}
-	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, a == b))", variables, nil)
+	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, a == b))", variables, cel.Fields{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -88,11 +88,11 @@ func TestExpressionsThatGrowAreRefused(t *testing.T) {
 		"[predicate.a].exists(a, a == 1)", "predicate.l.map(x, predicate.l).size() > 0", "predicate.l.filter(x, true).size() > 0", "{'a': predicate.a}.size() > 0",
 		"predicate.l + predicate.l == []", "[[1, 2], [3]].size() > 0", "optional.of([predicate.a, predicate.a]).hasValue()",
 	} {
-		_, err := cel.Compile(text, variables, nil)
+		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.Error(t, err, "%.80s", text)
 	}
 	for _, text := range []string{"int(predicate.a) + 1 > 2", `now + duration("1h") > timestamp(predicate.at)`, "predicate.a in [1, 2]", `predicate.?a.orValue("") == "x"`} {
-		_, err := cel.Compile(text, variables, nil)
+		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.NoError(t, err, text)
 	}
 }
@@ -103,7 +103,7 @@ func TestExpressionsThatCannotWorkAreRefusedWithThePlace(t *testing.T) {
 		"predicate.a ==": "Syntax error", strings.Repeat("x", 8<<10+1): "the limit is 8192", "": "Syntax error", "httpGet('http://x')": "undeclared reference",
 		"lists.range(1000000000).size() > 0": "undeclared reference", `predicate.a.replace("a", "aaaaaaaaaa") == ""`: "undeclared reference",
 	} {
-		_, err := cel.Compile(text, variables, nil)
+		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.ErrorContains(t, err, want, "%.40s", text)
 	}
 }
@@ -113,7 +113,7 @@ func TestEveryErrorIsOneBoundedLine(t *testing.T) {
 		"predicate.", "predicate.a ==\n\n  unknown\n", "predicate.a\n\x00 ==", "'\n", "predicate.a == \"\"\"a\nb\"\"\" +\n1",
 		strings.Repeat("(", 400), strings.Repeat("!", 300) + "x", "predicate.matches(predicate.a)", strings.Repeat("unknown ==\n", 200) + "1",
 	} {
-		_, err := cel.Compile(text, variables, nil)
+		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.Error(t, err, text)
 		requireLine(t, err)
 	}
@@ -124,7 +124,7 @@ func TestEveryErrorIsOneBoundedLine(t *testing.T) {
 		"int(predicate.a) == 1":               map[string]any{"a": "1\u2028\u202e2"},
 		`predicate.a.matches("^a+$") == true`: map[string]any{"a": strings.Repeat("a\n", 1<<20)},
 	} {
-		compiled, err := cel.Compile(text, variables, nil)
+		compiled, err := cel.Compile(text, variables, cel.Fields{})
 		require.NoError(t, err, text)
 		matched, err := compiled.Match(nil, map[string]any{"predicate": predicate, "predicateType": "t", "now": time.Unix(0, 0)})
 		require.False(t, matched)
@@ -140,7 +140,7 @@ func requireLine(t *testing.T, err error) {
 }
 
 func FuzzMatch(f *testing.F) {
-	compiled, err := cel.Compile(`has(predicate.a) && predicate.a.size() > 0`, variables, nil)
+	compiled, err := cel.Compile(`has(predicate.a) && predicate.a.size() > 0`, variables, cel.Fields{})
 	require.NoError(f, err)
 	f.Add(`{"a":[1,{"b":null}]}`)
 	f.Add(`{"a":1e999}`)

@@ -43,7 +43,7 @@ func hostile() map[string]struct{ expression, predicate string } {
 func TestWhateverASignerChoosesAnExpressionEndsWithinItsLimits(t *testing.T) {
 	for name, c := range hostile() {
 		t.Run(name, func(t *testing.T) {
-			compiled, err := cel.Compile(c.expression, variables, nil)
+			compiled, err := cel.Compile(c.expression, variables, cel.Fields{})
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(c.predicate), 8<<20+1<<17)
 			matched, err := compiled.Match(nil, values(t, c.predicate))
@@ -54,7 +54,7 @@ func TestWhateverASignerChoosesAnExpressionEndsWithinItsLimits(t *testing.T) {
 }
 
 func TestAnEvaluationLetsOthersGoFirstAndEndsWithThem(t *testing.T) {
-	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, a == b))", variables, nil)
+	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, a == b))", variables, cel.Fields{})
 	require.NoError(t, err)
 	steps := 0
 	matched, err := compiled.Match(func() error { steps++; return nil }, values(t, `{"l":[`+strings.Repeat("1,", 99)+`1]}`))
@@ -74,7 +74,7 @@ func TestAnEvaluationLetsOthersGoFirstAndEndsWithThem(t *testing.T) {
 	require.False(t, matched)
 	require.Equal(t, 4, steps)
 
-	flat, err := cel.Compile(joined("predicate == predicate", "&&", 100), variables, nil)
+	flat, err := cel.Compile(joined("predicate == predicate", "&&", 100), variables, cel.Fields{})
 	require.NoError(t, err)
 	steps = 0
 	_, err = flat.Match(func() error { steps++; return nil }, values(t, `{"l":[1]}`))
@@ -85,7 +85,7 @@ func TestAnEvaluationLetsOthersGoFirstAndEndsWithThem(t *testing.T) {
 // BenchmarkCostliestExpression measures the most that one expression can cost before the
 // limit ends it.
 func BenchmarkCostliestExpression(b *testing.B) {
-	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, predicate.l.all(c, a * b * c >= 0)))", variables, nil)
+	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, predicate.l.all(c, a * b * c >= 0)))", variables, cel.Fields{})
 	require.NoError(b, err)
 	large := values(b, `{"l":[`+strings.Repeat("1,", 999)+`1]}`)
 	for b.Loop() {

@@ -21,7 +21,7 @@ func Functions(t testing.TB, variables Variables) (names []string) {
 // An evaluation that fails costs what it did until then.
 func Costs(t testing.TB, text string, variables Variables, values map[string]any) func() uint64 {
 	t.Helper()
-	compiled, err := Compile(text, variables, nil)
+	compiled, err := Compile(text, variables, Fields{})
 	require.NoError(t, err, text)
 	all, known := map[string]any{}, facts{}
 	for name, value := range values {

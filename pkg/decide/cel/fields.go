@@ -10,20 +10,23 @@ import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// Fields are the names of all fields of objects, by where the objects are: "signer" is the variable, "signer.claims" one
-// of its fields, and "findings[]" each entry of a list. What is not there can have any field.
-type Fields map[string][]string
+// Fields say which fields objects can have. The zero value knows of none.
+type Fields struct {
+	// Of has the names of all fields of objects, by where the objects are: "signer" is the variable, "signer.claims" one
+	// of its fields, and "findings[]" each entry of a list. What is not there can have any field.
+	Of map[string][]string
+	// Nearest returns the name that a misspelt one most likely stands for.
+	Nearest func(misspelt string, names []string) (string, bool)
+}
 
 // check refuses an expression that reads or asks for a field that its object never has: with has it would always
 // be false, and without it an error, which only shows when an image is judged.
 func (f Fields) check(checked *celast.AST) error {
 	reader := fieldReader{fields: f, source: checked.SourceInfo()}
 	scope := map[string]string{}
-	for at := range f {
+	for at := range f.Of {
 		name, _, _ := strings.Cut(strings.TrimSuffix(at, entry), ".")
 		scope[name] = name
 	}
@@ -98,7 +101,7 @@ func (r *fieldReader) call(e celast.Expr, scope map[string]string) string {
 
 // entryOf returns where the entries of a list are.
 func (r *fieldReader) entryOf(list string) string {
-	if _, known := r.fields[list+entry]; known {
+	if _, known := r.fields.Of[list+entry]; known {
 		return list + entry
 	}
 	return ""
@@ -109,13 +112,13 @@ func (r *fieldReader) field(e celast.Expr, object, name string) string {
 	if object == "" {
 		return ""
 	}
-	fields, known := r.fields[object]
+	fields, known := r.fields.Of[object]
 	switch {
 	case r.entryOf(object) != "":
-		r.refuse(e, fmt.Sprintf("%s is a list, and has no field %s; ask for one of its entries, as in %s.exists(x, x.%s == …)", object, name, object, r.fields[object+entry][0]))
+		r.refuse(e, fmt.Sprintf("%s is a list, and has no field %s; ask for one of its entries, as in %s.exists(x, x.%s == …)", object, name, object, r.fields.Of[object+entry][0]))
 	case known && !slices.Contains(fields, name):
 		fix := "its fields are " + strings.Join(fields, ", ")
-		if near, ok := policy.Nearest(name, fields); ok {
+		if near, ok := r.fields.Nearest(name, fields); ok {
 			fix = "did you mean " + near + "?"
 		}
 		if list, ok := strings.CutSuffix(object, entry); ok {
@@ -123,7 +126,7 @@ func (r *fieldReader) field(e celast.Expr, object, name string) string {
 		}
 		r.refuse(e, fmt.Sprintf("%s has no field %.64s; %s", object, name, fix))
 	}
-	if _, known := r.fields[object+"."+name]; known {
+	if _, known := r.fields.Of[object+"."+name]; known {
 		return object + "." + name
 	}
 	return ""

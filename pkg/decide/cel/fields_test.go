@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/cel"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 func TestFieldsThatNoObjectHasAreRefused(t *testing.T) {
-	fields := cel.Fields{"findings[]": {"verifier", "signer", "digest", "facts"}, "signer": {"subject", "claims"}, "signer.claims": {"issuer"}}
+	fields := cel.Fields{Of: map[string][]string{"findings[]": {"verifier", "signer", "digest", "facts"}, "signer": {"subject", "claims"}, "signer.claims": {"issuer"}}, Nearest: policy.Nearest}
 	all := cel.Variables{"findings": cel.Any, "signer": cel.Any, "predicate": cel.Any}
 	for text, want := range map[string]string{
 		`findings.exists(f, f.sgner == "a")`:                                   "line 1, column 21: an entry of findings has no field sgner; did you mean signer?",

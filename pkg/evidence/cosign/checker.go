@@ -154,7 +154,7 @@ func NewAttestation(options AttestationOptions) (*Attestation, error) {
 	if options.Expression != "" {
 		made.expression, err = cel.Compile(options.Expression, cel.Variables{
 			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any},
-			cel.Fields{"signer": {"keyFingerprint", "issuer", "subject", "claims"}, "signer.claims": claimNames()})
+			cel.Fields{Of: map[string][]string{"signer": {"keyFingerprint", "issuer", "subject", "claims"}, "signer.claims": claimNames()}, Nearest: policy.Nearest})
 		if err != nil {
 			return nil, &FieldError{Field: "expression", Err: err}
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -69,16 +68,21 @@ func triedTogether(l *resolve.Level) [][]compile.Policy {
 // coveredBy returns for each pattern of a rule the first earlier rule that matches all of its images, nil if none is
 // known to.
 func (r placed) coveredBy(earlier []placed, steps *int) []*placed {
-	return compile.MapSlice(r.Images, func(pattern image.Pattern) *placed {
-		for i := range earlier {
-			for _, wider := range earlier[i].Images {
+	covering := make([]*placed, len(r.Images))
+	for n, pattern := range r.Images {
+		by := slices.IndexFunc(earlier, func(e placed) bool {
+			for _, wider := range e.Images {
 				if wider.Covers(pattern, steps) {
-					return &earlier[i]
+					return true
 				}
 			}
+			return false
+		})
+		if by >= 0 {
+			covering[n] = &earlier[by]
 		}
-		return nil
-	})
+	}
+	return covering
 }
 
 // unreached says which rules match the images of a rule before it.

@@ -172,7 +172,7 @@ func TestAcceptsWorkflowsByTheirClaims(t *testing.T) {
 		`claims.sourceRepositoryRef == "refs/heads/main" && claims.githubWorkflowTrigger == "push"`:                     "",
 		`claims.runnerEnvironment == "self-hosted"`:                                                                     "WrongIdentity",
 		`claims.sourceRepositoryURI == "https://github.com/example/other"`:                                              "WrongIdentity",
-		`claims.nothing == "x"`: "WrongIdentity",
+		`claims.buildConfigURI == "x"`:                                                                                  "WrongIdentity",
 	} {
 		result := decide(t, registry, by(s.workflows(), subject, func(v *v1beta1.CosignVerifier) { v.Keyless.Expression = expression }), s.root, img.Reference)
 		if reason == "" {

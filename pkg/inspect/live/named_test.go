@@ -136,5 +136,5 @@ func TestAStatusSaysWhomToAskAndWhatToRun(t *testing.T) {
 func TestAnImageThatSeveralExceptionsNameIsShownOnce(t *testing.T) {
 	change := Change{Objects: resource.Objects{Resources: []v1beta1.Object{exceptionIn("shop", "r.example.com/tool", "r.example.com/tool"), exceptionIn("shop", "r.example.com/tool"), clusterExceptionFor([]string{"shop"}, "r.example.com/tool")}}}
 	got := change.Named(nil, State{Namespaces: []verify.Namespace{"shop"}})
-	require.Equal(t, []Use{{Namespace: "shop", Image: "r.example.com/tool", Named: true}}, got)
+	require.Equal(t, []Use{{Namespace: "shop", Image: "r.example.com/tool", Named: true, Untagged: true}}, got)
 }

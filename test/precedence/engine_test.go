@@ -232,7 +232,7 @@ func rigLayers(layers []verify.Layer, known map[*verify.Verifier]*verify.Verifie
 				copied := *v
 				if copied.Checker != nil {
 					copied.Checker = told(id(v.Source.Namespace, v.Source.Name))
-					copied.Signers = nil // the evidence of a world is by whomever it says, whatever keys the resource has
+					copied.Signers = nil // signers of a world are not those of the keys that the resource has
 				}
 				known[v] = &copied
 			}

@@ -77,7 +77,7 @@ func (m *machine) runs(t *testing.T, made pods.Pod, says v1.Config, program stri
 			require.NoError(t, m.Apply(t.Context(), copied))
 		}
 	}
-	pod := made.Pod.DeepCopy()
+	pod := made.DeepCopy()
 	pod.Namespace, pod.Spec.NodeName, pod.Spec.HostNetwork = namespace, m.Name, true
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]

@@ -91,7 +91,7 @@ func Unfinished(err error) error { return &unfinished{err} }
 // registry is to blame for the time that is over.
 func StoodStill(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
-	return ok && time.Since(end) > standstill
+	return ok && time.Since(end) > standstill //nolint:forbidigo // contexts end by this clock, and no verdict depends on it
 }
 
 // Found returns the finding for what [Checker.Check] returned: whatever its proof, an error proves

@@ -80,7 +80,7 @@ const strange = "somebody-else"
 
 // forms returns how public identity providers and clusters name signers. Nobody may change what it returns: compiling
 // their expressions takes longer than most judgements.
-var forms = sync.OnceValue(func() []form {
+var forms = sync.OnceValue(func() []form { //nolint:gochecknoglobals // nobody sees it change
 	list := publicForms()
 	for i := range list {
 		list[i] = list[i].ready()
@@ -89,7 +89,7 @@ var forms = sync.OnceValue(func() []form {
 })
 
 // printable is for every text that a subject can be.
-var printable = sync.OnceValue(func() *cel.Pattern { return pattern(`[ -~]+`) })
+var printable = sync.OnceValue(func() *cel.Pattern { return pattern(`[ -~]+`) }) //nolint:gochecknoglobals // nobody sees it change
 
 func publicForms() []form {
 	list := []form{

@@ -30,10 +30,10 @@ type Outages func(ctx context.Context) (found []Outage, missing string, err erro
 
 // outages reads the reports of all namespaces.
 func (r *reader) outages() {
-	if r.into.Options.Outages == nil {
+	if r.into.Outages == nil {
 		return
 	}
-	found, missing, err := r.into.Options.Outages(r.ctx)
+	found, missing, err := r.into.Outages(r.ctx)
 	switch {
 	case err != nil:
 		r.failed = fmt.Errorf("read reports: %w", err)

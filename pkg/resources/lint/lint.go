@@ -207,8 +207,10 @@ func isMissing(reason policy.Reason) bool {
 }
 
 // inFiles says of what does not exist that only the files do not have it.
-var inFiles = strings.NewReplacer(" does not exist; create the namespace", " is not in the files", " which does not exist among", " which the files do not have among", " does not exist", " is not in the files",
-	"no ClusterException delegates", "no ClusterException in the files delegates")
+var inFiles = strings.NewReplacer( //nolint:gochecknoglobals // a replacer does not change
+	" does not exist; create the namespace", " is not in the files", " which does not exist among", " which the files do not have among", " does not exist", " is not in the files",
+	"no ClusterException delegates", "no ClusterException in the files delegates",
+)
 
 // said reports whether an API server's error of a resource is about a field, a part of it, or what
 // it is a part of. Everything is a part of the resource.

@@ -164,6 +164,6 @@ func TestRulesForEveryImageShowWhatHoldsOfPublicRegistries(t *testing.T) {
 		shown, ok := snapshot.Shown("iris")
 		require.True(t, ok)
 		withheld, _ := shown.Withholds(v1beta1.KindClusterStore)
-		require.Equal(t, want, withheld.Known.Hosts, images)
+		require.Equal(t, want, withheld.Hosts, images)
 	}
 }

@@ -276,7 +276,6 @@ func TestTheReportHasTheRegistriesThatFailOfAllReplicas(t *testing.T) {
 	again.fold(missed, began.Add(11*time.Minute))
 	p = outage(t, again.all()[0])
 	require.Equal(t, []string{"1", stamp(missed.First)}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst]})
-	p = outage(t, restored.all()[0])
 	restored.load(owned(next.all()[0]), began.Add(9*time.Minute), runningBytes)
 	require.Equal(t, []string{"4", stamp(other.Last)}, []string{outage(t, restored.all()[0])[v1beta1.PropertyCount], outage(t, restored.all()[0])[v1beta1.PropertyFirst]})
 	next.expire(one.Last.Add(keepRegistry + time.Second))

@@ -108,10 +108,9 @@ func (p *Platform) byOperator(dir string) error {
 	if err != nil {
 		return err
 	}
-	if c.load(dir) != nil {
-		return nil
+	if c.load(dir) == nil {
+		c.inspect()
 	}
-	c.inspect()
 	for _, i := range c.instances {
 		for _, root := range []string{i.root(), path.Dir(i.file), path.Dir(path.Dir(i.file))} {
 			folder := path.Join(root, "flux-system")

@@ -49,6 +49,6 @@ func TestWhatKubectlGetsIsReadAsTheClusterHasIt(t *testing.T) {
 	broken := strings.Replace(text, "name: keys\n", "name: lost\n", 1)
 	require.NotEqual(t, text, broken)
 	r = lw.Run(t, broken, "check", "-")
-	require.Equal(t, 1, r.Code, r)
-	require.Contains(t, r.Stdout, "keys")
+	require.Equal(t, 0, r.Code, "the cluster may have it: %v", r)
+	require.Contains(t, r.Stdout, "TrustStore "+ns+"/keys is not in the files")
 }

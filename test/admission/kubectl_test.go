@@ -77,7 +77,7 @@ func filled(found metav1.Table) error {
 		for i, column := range found.ColumnDefinitions {
 			cell := row.Cells[i]
 			switch text := strings.TrimSpace(fmt.Sprint(cell)); {
-			case column.Name == v1beta1.ConditionProvisioned, column.Name == "Scope": // only the operator writes the one, and the other is Fallback if it is blank
+			case column.Name == v1beta1.ConditionProvisioned, column.Name == "Scope", column.Name == "Review": // blank says that no operator provisions, Fallback, and that nothing needs a review
 			case cell == nil, text == "", text == "<none>", text == "<unknown>", text == "[]":
 				return fmt.Errorf("the column %s is blank in %v", column.Name, row.Cells)
 			case (column.Name == "Ready" || column.Name == "Effective") && text != "True" && text != "False":

@@ -55,9 +55,10 @@ func ReadStopped(ctx context.Context, c client.Reader, namespace string, now tim
 	return lease.Spec.RenewTime.Time, nil
 }
 
-// ReadActions returns what says of a namespace with its labels what [Inventory.Actions] does, and
-// whether it is exempt from Gatekeeper, and how many entries of exemptImages are never asked about. Without permission to read constraints, which most teams lack,
-// only labels exempt, and every other action is "". An error means that the API server did not answer.
+// ReadActions returns what says of a namespace with its labels what [Inventory.Actions] does, whether it is
+// exempt from Gatekeeper, and how many entries of exemptImages are never asked about. Without permission to
+// read constraints, which most teams lack, only labels exempt, and every other action is "". An error means
+// that the API server did not answer.
 func ReadActions(ctx context.Context, c client.Reader) (func(name string, labels map[string]string) (action string, exempt bool, images int), error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
 	r.foreign(SourceConstraints, "constraints.gatekeeper.sh", "v1beta1", constraintKind, "verifiedimages", &r.into.Constraints)

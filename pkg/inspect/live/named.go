@@ -37,14 +37,20 @@ func (c Change) Named(uses []Use, state State) []Use {
 			}
 		}
 	}
+	type once struct { // several exceptions may name an image
+		namespace verify.Namespace
+		image     string
+	}
+	added := map[once]bool{}
 	for _, e := range entries {
 		if !e.exact || e.everywhere() && len(state.Namespaces) > 1 {
 			continue
 		}
 		for _, namespace := range state.Namespaces {
-			again := slices.ContainsFunc(named, func(u Use) bool { return u.Named && u.Namespace == namespace && u.Image == e.text })
-			if !again && !e.runsIn[namespace] && e.countsIn(string(namespace), home(namespace)) && len(named) < maxUses {
+			use := once{namespace, e.text}
+			if !added[use] && !e.runsIn[namespace] && e.countsIn(string(namespace), home(namespace)) && len(named) < maxUses {
 				named = append(named, Use{Namespace: namespace, Image: e.text, Named: true, Untagged: e.pinned.Digest == ""})
+				added[use] = true
 				e.runsIn[namespace] = true
 			}
 		}

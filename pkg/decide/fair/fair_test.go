@@ -2,10 +2,13 @@ package fair_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,5 +275,37 @@ func TestEveryPlaceIsGivenBackByThousandsOfAccounts(t *testing.T) {
 	require.Nil(t, turns.Try("last"))
 	for _, turn := range held {
 		turn.Leave()
+	}
+}
+
+// A processor that is never idle looks at its connections once in ten milliseconds, in which this clock passes thousands
+// of quanta.
+func TestWorkThatYieldsLetsARequestThatArrivedRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var clock time.Time
+	turns := fair.NewTurns[string](1, func() time.Time {
+		clock = clock.Add(time.Millisecond)
+		return clock
+	})
+	connection, client, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, errors.Join(connection.Close(), client.Close())) }()
+	turn, err := turns.Take(t.Context(), "flood")
+	require.NoError(t, err)
+	defer turn.Leave()
+	for range 10 {
+		var read atomic.Bool
+		go func() {
+			_, _ = connection.Read(make([]byte, 1))
+			read.Store(true)
+		}()
+		require.NoError(t, turn.Yield(t.Context())) // it waits now
+		_, err = client.Write([]byte{0})
+		require.NoError(t, err)
+		yields := 0
+		for ; !read.Load(); yields++ {
+			require.NoError(t, turn.Yield(t.Context()))
+		}
+		require.LessOrEqual(t, yields, 3)
 	}
 }

@@ -3,7 +3,6 @@ package fair
 import (
 	"container/heap"
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ type Turns[Account comparable] struct {
 	users   map[Account]*user
 	waiting waiting
 	paused  time.Time // when what else is ready last went first
+	line    line
 }
 
 // user is what one account has used, and its queue.
@@ -120,7 +120,7 @@ func (t *Turns[Account]) admit(ctx context.Context, name Account) (waited bool, 
 
 // pause lets whatever else is ready run first, once in a quantum. The runtime would not: a
 // goroutine that another one wakes runs next and in the other's time, so that short turns would
-// follow on each other for ten milliseconds, while answers that are ready wait.
+// follow on each other for ten milliseconds, while requests and answers that are ready wait.
 func (t *Turns[Account]) pause() {
 	t.mu.Lock()
 	now := t.now()
@@ -130,7 +130,7 @@ func (t *Turns[Account]) pause() {
 	}
 	t.mu.Unlock()
 	if due {
-		runtime.Gosched()
+		t.line.wait()
 	}
 }
 

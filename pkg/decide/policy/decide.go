@@ -68,6 +68,9 @@ func (r Requirement) Trusting(n int) (bounded Requirement, short bool) {
 	return r, true
 }
 
+// AtLeast returns how many distinct signers r requires.
+func (r Requirement) AtLeast() int { return r.atLeast }
+
 // Verifiers returns the names of the verifiers whose evidence counts.
 func (r Requirement) Verifiers() []string { return slices.Clone(r.verifiers) }
 

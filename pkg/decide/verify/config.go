@@ -306,7 +306,7 @@ func (p part) generation() string {
 
 // verdictKey returns the cache key of the verdict on a reference with a digest.
 func (p part) verdictKey(ref image.Reference) Key {
-	return Key{Namespace: p.Namespace, Kind: KindVerdict, UID: p.UID, Generation: p.generation(), Image: ref.Name() + "@" + ref.Digest.String()}
+	return Key{Namespace: p.Namespace, Kind: KindVerdict, UID: p.UID, Generation: p.generation(), Image: ref.Host + "/" + ref.Repository + "@" + ref.Digest.String()}
 }
 
 // tagKey returns the cache key of the digest of a tag that every layer agrees on.

@@ -185,6 +185,9 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 
 // bounded returns requirement with the number of signers whom its verifiers trust for ref, and whether that is too few.
 func (l *Layer) bounded(requirement policy.Requirement, ref image.Reference) (policy.Requirement, bool) {
+	if requirement.AtLeast() == 1 {
+		return requirement, false // a signer is enough, and the usual case
+	}
 	var matching []*Verifier
 	for _, name := range requirement.Verifiers() {
 		if v := l.named(name); v != nil && v.matches(ref) {

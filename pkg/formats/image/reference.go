@@ -116,14 +116,14 @@ func (r Reference) Name() string { return r.Host + "/" + r.Repository }
 
 // String returns the full normalised reference.
 func (r Reference) String() string {
-	s := r.Name()
+	tag, digest := "", "" // in front of what there is, for one allocation in all
 	if r.Tag != "" {
-		s += ":" + r.Tag
+		tag = ":"
 	}
 	if r.Digest != "" {
-		s += "@" + r.Digest.String()
+		digest = "@"
 	}
-	return s
+	return r.Host + "/" + r.Repository + tag + r.Tag + digest + r.Digest.String()
 }
 
 // WithDigest returns r pinned to d. It keeps the tag.

@@ -270,11 +270,13 @@ func (h *handler) recallAll(ctx context.Context, op *operation, x *exchange, wor
 	for i := range x.decisions {
 		// The first target is always recalled: reading the clock takes as long.
 		if op.recall != nil && (i == 0 || time.Now().Before(recallBy)) {
-			if d, known := h.recovering(ctx, x.traceID, x.plan.targets[i], op.recall); known {
-				x.decisions[i] = d
+			if i > 0 {
 				if err := x.turn.Yield(ctx); err != nil {
 					return nil, err
 				}
+			}
+			if d, known := h.recovering(ctx, x.traceID, x.plan.targets[i], op.recall); known {
+				x.decisions[i] = d
 				continue
 			}
 		}

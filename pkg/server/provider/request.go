@@ -206,7 +206,7 @@ func (p *plan) number(t target, numbers map[target]int) int {
 // works any more, so that work that ignores its deadline stays counted.
 type places struct {
 	gate *fair.Gate[verify.Account]
-	held map[verify.Account]int64
+	held []verify.Account // one for each place
 	// payer is the account of the first key. It pays for the processor time that the request
 	// takes as a whole.
 	payer verify.Account
@@ -218,7 +218,7 @@ type places struct {
 // those that they came with, so the account of the first key has places for them. enter returns
 // the account that has too many keys at the door, if one does, and then no places.
 func (h *handler) enter(plan plan) (*places, verify.Account, bool) {
-	p := &places{gate: h.door, held: map[verify.Account]int64{}}
+	p := &places{gate: h.door, held: make([]verify.Account, 0, len(plan.keys))}
 	p.refs.Store(1)
 	malformed := 0
 	for _, key := range plan.keys {
@@ -251,7 +251,7 @@ func (p *places) take(account verify.Account) bool {
 		p.leave()
 		return false
 	}
-	p.held[account]++
+	p.held = append(p.held, account)
 	return true
 }
 
@@ -274,7 +274,7 @@ func (p *places) leave() {
 	if p.refs.Add(-1) > 0 {
 		return
 	}
-	for account, n := range p.held {
-		p.gate.Return(account, n)
+	for _, account := range p.held {
+		p.gate.Return(account, 1)
 	}
 }

@@ -71,9 +71,9 @@ type verifierReport struct {
 // newValue returns the value for a verification. The reason says what to do too, because
 // templates print nothing else. What it says of each denial, and the warning, is cut to room bytes; the reports
 // keep theirs in full, and there are at most as many as most says.
-func newValue(d *decision, traceID string, now time.Time, room, most int) *value {
+func newValue(d *decision, traceID string, now time.Time, room, most int) value {
 	result := &d.result
-	v := &value{
+	v := value{
 		Version: resultVersion, IsSuccess: d.answer.Allows(), Succeeded: d.answer.Allows(),
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
 		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), most)),
@@ -209,8 +209,11 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 			from := len(b)
 			if d := &v.decisions[k.target]; v.brief {
 				b = newBrief(d, v.traceID, room).appendJSON(b)
-			} else if b, err = newValue(d, v.traceID, v.now, room, most).appendJSON(b); err != nil {
-				return b, err
+			} else {
+				full := newValue(d, v.traceID, v.now, room, most)
+				if b, err = full.appendJSON(b); err != nil {
+					return b, err
+				}
 			}
 			values[k.target] = span{from, len(b)}
 		}

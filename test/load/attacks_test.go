@@ -125,6 +125,7 @@ type attack struct {
 	registry  *impostor
 	resources string // of the namespace evil
 	same      bool   // it asks for one image all the time
+	refused   bool   // its resources are past a limit on purpose
 	arguments []string
 }
 
@@ -168,7 +169,10 @@ var attacks = map[string]func(*testing.T) attack{
 	"many large keys": func(t *testing.T) attack {
 		r := startImpostor(t)
 		r.signatures(t)
-		return attack{registry: r, resources: namespace("evil") + trust("evil", "keys", largeKeys(t, 64)) + verifying(200)}
+		return attack{registry: r, resources: namespace("evil") + trust("evil", "keys", largeKeys(t, 16)) + verifying(14)}
+	},
+	"many Verifiers that cannot be used": func(t *testing.T) attack {
+		return attack{registry: startImpostor(t), refused: true, resources: namespace("evil") + trust("evil", "keys", largeKeys(t, 64)) + verifying(200)}
 	},
 	"a registry that never answers": func(t *testing.T) attack {
 		r := startImpostor(t)
@@ -176,11 +180,11 @@ var attacks = map[string]func(*testing.T) attack{
 		return attack{registry: r, resources: attackers(t, 1), same: true}
 	},
 	"regular expressions that grow": func(t *testing.T) attack {
-		return attack{registry: startImpostor(t), resources: keyless(t, `{identities: [`+list(8, `{issuerRegExp: "(?:`+strings.Repeat("a", 1000)+`){1000}", subject: "x"}`)+`], rootTrustStoreRef: {name: root}}`)}
+		return attack{registry: startImpostor(t), resources: keyless(t, 3, `{identities: [`+list(8, `{issuerRegExp: "(?:`+strings.Repeat("a", 650)+`){2}", subject: "x"}`)+`], rootTrustStoreRef: {name: root}}`)}
 	},
 	"expressions that grow": func(t *testing.T) attack {
-		return attack{registry: startImpostor(t), resources: keyless(t, `{identities: [{issuer: "a", subject: "b"}], rootTrustStoreRef: {name: root}, expression: "`+
-			strings.TrimSuffix(strings.Repeat("claims.a == 'b' || ", 200), " || ")+`"}`)}
+		return attack{registry: startImpostor(t), resources: keyless(t, 11, `{identities: [{issuer: "a", subject: "b"}], rootTrustStoreRef: {name: root}, expression: "`+
+			strings.TrimSuffix(strings.Repeat("claims.issuer == 'b' || ", 200), " || ")+`"}`)}
 	},
 	"expressions over long texts": largePredicates(strings.TrimSuffix(strings.Repeat("size(predicate.text) == 1 || ", 25), " || ")),
 	"expressions over deep lists": largePredicates(strings.TrimSuffix(strings.Repeat("predicate == predicate && ", 60), " && ") + " && false"),
@@ -189,16 +193,17 @@ var attacks = map[string]func(*testing.T) attack{
 	"identities of 6 KB":          longIdentities(6 << 10),
 	"identities of 800 bytes":     longIdentities(800),
 	"large revocation lists":      revocationLists,
-	"many patterns": func(t *testing.T) attack {
+	"slow patterns": func(t *testing.T) attack {
 		var text strings.Builder
-		text.WriteString(namespace("evil"))
 		for i := range 8 {
-			fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {name: p%d, namespace: evil}\nspec:\n  rules:\n", i)
-			for range 32 {
-				fmt.Fprintf(&text, "  - {images: [%s], action: Deny}\n", list(64, `"127.0.0.1:1/`+strings.Repeat("**/a*/", 20)+`b"`))
-			}
+			fmt.Fprintf(&text, `"127.0.0.1:1/%sb%d",`, strings.Repeat("**/a*/", 15), i)
 		}
-		return attack{registry: startImpostor(t), resources: text.String()}
+		return attack{registry: startImpostor(t), resources: namespace("evil") + `---
+apiVersion: landwaiter.dev/v1beta1
+kind: VerificationPolicy
+metadata: {name: patterns, namespace: evil}
+spec: {rules: [{action: Deny, images: [` + text.String() + `]}]}
+`}
 	},
 }
 
@@ -238,8 +243,8 @@ func largeKeys(t *testing.T, n int) string {
 	return text.String()
 }
 
-// keyless are Verifiers with the given signers, and the root that they name.
-func keyless(t *testing.T, signers string) string {
+// keyless are so many Verifiers with the given signers, and the root that they name.
+func keyless(t *testing.T, verifiers int, signers string) string {
 	t.Helper()
 	services, err := sigstore.New()
 	require.NoError(t, err)
@@ -248,7 +253,7 @@ func keyless(t *testing.T, signers string) string {
 	var text strings.Builder
 	text.WriteString(namespace("evil"))
 	fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: root, namespace: evil}\nspec: {type: SigstoreRoot, source: {inline: %q}}\n", root)
-	for i := range 200 {
+	for i := range verifiers {
 		fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: v%d, namespace: evil}\nspec: {type: Cosign, cosign: {keyless: %s}}\n", i, signers)
 	}
 	return text.String()

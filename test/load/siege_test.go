@@ -20,6 +20,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -57,6 +59,7 @@ func besiege(t *testing.T, attacks ...attack) *siege {
 	for i, a := range attacks {
 		w.write(t, evil(i), strings.NewReplacer("name: evil,", "name: "+evil(i)+",", "namespace: evil}", "namespace: "+evil(i)+"}").Replace(a.resources))
 	}
+	w.accepted(t)
 	pin(t, os.Getpid(), defending) // for the program, which inherits it
 	args := []string{"--config-dir", w.dir, "--log-level", "error"}
 	for _, a := range attacks {
@@ -265,4 +268,22 @@ func (w *siege) attack(t *testing.T, d time.Duration) {
 	all.Wait()
 	t.Logf("%d MiB at most; quiet team alone p50 %s p99 %s, under attack p50 %s p99 %s: %.1f times", w.within(t),
 		percentile(50, before), percentile(99, before), percentile(50, during), percentile(99, during), float64(percentile(99, during))/float64(percentile(99, before)))
+}
+
+// accepted fails the test unless exactly the attacks that want it have resources that are refused: the others would attack
+// nothing.
+func (w *siege) accepted(t *testing.T) {
+	t.Helper()
+	s, loaded, err := service.Load(t.Context(), w.dir, service.Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	for i, a := range w.attacks {
+		var own []string
+		for _, p := range loaded.Problems {
+			if p.Source.Namespace == evil(i) {
+				own = append(own, policy.Cut(p.Source.String()+": "+p.Message, 300))
+			}
+		}
+		require.Equal(t, a.refused, len(own) > 0, "%s: %q", evil(i), own[:min(len(own), 3)])
+	}
 }

@@ -140,9 +140,12 @@ const (
 	// PropertyRegistry is the registry that did not answer as it should, so that its images were
 	// undecided: [RegistriesOther] for all that are not counted separately, [RegistriesNone] for images
 	// whose registry is not the cause. PropertyAnswered is since when Landwaiter decides about its images again.
-	// Both are only in results of ReportUndecided, in which PropertyImage is the last of these images.
+	// PropertyRemedy is what mends the registry in one word, if that is known: NoSuchHost, DNS, TrustCA, OtherName,
+	// Renew, Reissue, ClientCertificate, ServeTLS or Start. All are only in results of ReportUndecided, in which
+	// PropertyImage is the last of these images.
 	PropertyRegistry = "registry"
 	PropertyAnswered = "answered"
+	PropertyRemedy   = "remedy"
 	// PropertyMatched describes how the resources of a denial were found: by namespace and image.
 	// PropertyNote is a hint that a dry run looks like a denial.
 	PropertyMatched = "matched"

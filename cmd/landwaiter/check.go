@@ -177,7 +177,7 @@ func outages(reader *live.Person) check.Outages {
 	return func(ctx context.Context) (found []check.Outage, missing string, err error) {
 		all, rights, err := reader.Outages(ctx, time.Now())
 		for _, o := range all {
-			found = append(found, check.Outage{Namespace: string(o.Namespace), Registry: o.Registry, Count: o.Count, Since: o.First, Last: o.Last, Reason: o.Reason, Answered: o.Answered})
+			found = append(found, check.Outage{Namespace: string(o.Namespace), Registry: o.Registry, Count: o.Count, Since: o.First, Last: o.Last, Reason: o.Reason, Remedy: o.Remedy, Answered: o.Answered})
 		}
 		for _, right := range rights {
 			missing = right.Verb + " " + right.Resource.String()

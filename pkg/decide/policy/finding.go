@@ -117,7 +117,9 @@ type Finding struct {
 	Message string
 	// Reason is a short machine-readable word for a finding that is not Valid,
 	// such as "WrongKey". Remediation says how to fix it, and Command is a line for a shell that does.
+	// Remedy is as in [Verdict].
 	Reason      Reason
+	Remedy      Remedy
 	Remediation string
 	Command     string
 	Extensions  map[string]any

@@ -1,20 +1,43 @@
 package policy
 
-import (
-	"regexp"
-	"strings"
+// Remedy is a word for what mends a registry that does not answer as it should. Replicas tell each other the word
+// alone: anyone who may write Events could forge advice, but not what a word says.
+type Remedy string
+
+// The remedies. The zero value says nothing.
+const (
+	RemedyNoSuchHost        Remedy = "NoSuchHost"        // DNS says that there is no such host
+	RemedyDNS               Remedy = "DNS"               // DNS does not say where the host is
+	RemedyTrustCA           Remedy = "TrustCA"           // the CA of the certificate is unknown
+	RemedyOtherName         Remedy = "OtherName"         // the certificate is for another host
+	RemedyRenew             Remedy = "Renew"             // the certificate has expired, or is not valid yet
+	RemedyReissue           Remedy = "Reissue"           // the certificate is not trusted for another reason
+	RemedyClientCertificate Remedy = "ClientCertificate" // the host asks for another client certificate
+	RemedyServeTLS          Remedy = "ServeTLS"          // the host speaks plain HTTP
+	RemedyStart             Remedy = "Start"             // nothing listens
 )
 
-// remedyWords begin the remedies that reasons about a registry end with.
-var remedyWords = regexp.MustCompile(`^(?:add|correct|have|renew|serve|set|start) `)
-
-// RemedyOf returns the remedy that a reason ends with, after its last semicolon, "" if it names none but another
-// try. Events carry only the reason of an undecided image, so reports have no other source for it.
-func RemedyOf(reason string) string {
-	reason, _, _ = strings.Cut(reason, " (looked at ")
-	at := strings.LastIndex(reason, "; ")
-	if remedy := reason[at+1:]; at >= 0 && remedyWords.MatchString(strings.TrimSpace(remedy)) {
-		return strings.TrimSpace(remedy)
+// At returns what to do about a host, as one clause. It is empty for a word that is no remedy.
+func (r Remedy) At(host string) string {
+	switch r {
+	case RemedyNoSuchHost:
+		return "check that " + host + " is spelt right; if it is, correct the DNS that Landwaiter's pods use"
+	case RemedyDNS:
+		return "correct the DNS that Landwaiter's pods use"
+	case RemedyTrustCA:
+		return "add the CA to caBundle of the Store that lists " + host
+	case RemedyOtherName:
+		return "have a certificate issued for " + host
+	case RemedyRenew:
+		return "renew the certificate of " + host
+	case RemedyReissue:
+		return "have the certificate of " + host + " issued again"
+	case RemedyClientCertificate:
+		return "set clientCertificate of the Store that lists " + host
+	case RemedyServeTLS:
+		return "serve " + host + " with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"
+	case RemedyStart:
+		return "start the registry, or correct the port in its name"
 	}
 	return ""
 }

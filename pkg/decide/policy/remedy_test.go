@@ -8,15 +8,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-func TestAReasonThatEndsWithARemedyHasThatOne(t *testing.T) {
-	for reason, want := range map[string]string{
-		"r speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it": "serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it",
-		"its CA is unknown; add the CA to caBundle of the Store that lists r (looked at a; b)":                                                 "add the CA to caBundle of the Store that lists r",
-		"app was not finished in time: r did not answer in time; try again":                                                                    "",
-		"a refuses the connection: nothing listens there; start the registry, or correct the port in its name; b did not answer in time":       "",
-		"start the registry": "",
-		"":                   "",
-	} {
-		require.Equal(t, want, policy.RemedyOf(reason))
+func TestOnlyAKnownWordIsARemedy(t *testing.T) {
+	require.Equal(t, "check that r.example.com is spelt right; if it is, correct the DNS that Landwaiter's pods use", policy.RemedyNoSuchHost.At("r.example.com"))
+	for _, text := range []policy.Remedy{"", "curl r.example.com | sh", "nosuchhost"} {
+		require.Empty(t, text.At("r.example.com"))
 	}
+}
+
+func TestAnUndecidedVerdictHasTheRemedyOfItsFinding(t *testing.T) {
+	requirement, err := policy.AnyOf(policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "a", Name: "p"}, 1, "v", "w")
+	require.NoError(t, err)
+	rules := policy.Requirements{Require: []policy.Requirement{requirement}}
+	found := []policy.Finding{{Verifier: "v", Unknown: true, Reason: policy.ReasonUnreachable, Message: "r did not answer in time"},
+		{Verifier: "w", Unknown: true, Reason: policy.ReasonUnreachable, Message: "r refuses the connection", Remedy: policy.RemedyStart, Remediation: policy.RemedyStart.At("r")}}
+	v := policy.Decide(nil, rules, found)
+	require.Equal(t, policy.Undecided, v.Outcome())
+	require.Equal(t, policy.RemedyStart, v.Remedy)
+	require.Contains(t, v.Text(), "r did not answer in time; for w, r refuses the connection. To fix: start the registry")
 }

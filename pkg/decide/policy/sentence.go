@@ -54,6 +54,9 @@ func (r Requirement) undecided(findings []Finding) Verdict {
 		if f.Result() == Unknown && (v.Cause == "" || f.Reason == ReasonUnreachable) {
 			v.Cause = f.Reason
 		}
+		if f.Result() == Unknown && v.Remediation == "" {
+			v.Remedy, v.Remediation = f.Remedy, f.Remediation
+		}
 	}
 	return v
 }

@@ -44,6 +44,9 @@ type Verdict struct {
 	// Cause says in a word why a verdict is Undecided: ReasonUnreachable if a registry did not answer
 	// as it should. It may be empty.
 	Cause Reason
+	// Remedy is the word for Remediation if that is what mends a registry that is the cause. Only an Undecided
+	// verdict has one.
+	Remedy Remedy
 	// Remediation says what to do about a verdict that does not allow, as one clause
 	// without a full stop: what a developer can do first. It is empty if there is nothing to add.
 	Remediation string

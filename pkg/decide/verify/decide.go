@@ -242,7 +242,8 @@ func failure(err error) policy.Verdict {
 		return policy.Verdict{Reason: err.Error(), Remediation: permanent.Remediation}
 	}
 	verdict := policy.NotDecided(policy.ObjectRef{}, err.Error())
-	verdict.Cause = FindingOf(err).Reason
+	found := FindingOf(err)
+	verdict.Cause, verdict.Remedy, verdict.Remediation = found.Reason, found.Remedy, found.Remediation
 	return verdict
 }
 

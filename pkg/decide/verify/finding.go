@@ -77,6 +77,24 @@ func Inconclusive(reason policy.Reason, message string) error {
 	return &inconclusive{reason: reason, message: message}
 }
 
+// mended is a transient error with what mends its cause at a host.
+type mended struct {
+	error
+	remedy policy.Remedy
+	host   string
+}
+
+// Unwrap returns the cause.
+func (m *mended) Unwrap() error { return m.error }
+
+// Mended returns a transient error with what mends its cause at a host. Without a remedy, it returns err.
+func Mended(err error, remedy policy.Remedy, host string) error {
+	if remedy == "" {
+		return err
+	}
+	return &mended{err, remedy, host}
+}
+
 // unfinished marks a transient error that no server outside caused.
 type unfinished struct{ error }
 
@@ -119,6 +137,7 @@ func findingOf(err error) policy.Finding {
 	var permanent *PermanentError
 	var unsure *inconclusive
 	var own *unfinished
+	var known *mended
 	switch {
 	case err == nil:
 		return policy.Proof{}.Finding()
@@ -136,6 +155,9 @@ func findingOf(err error) policy.Finding {
 	found := policy.Finding{Unknown: true, Reason: policy.ReasonUnreachable, Message: err.Error()}
 	if errors.As(err, &own) || errors.Is(err, context.Canceled) {
 		found.Reason = policy.ReasonUnfinished
+	}
+	if errors.As(err, &known) {
+		found.Remedy, found.Remediation = known.remedy, known.remedy.At(known.host)
 	}
 	return found
 }

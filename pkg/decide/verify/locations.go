@@ -219,6 +219,10 @@ func nowhere(errs []error) error {
 	}
 	all := errors.New(strings.Join(texts, "; "))
 	if !lasting {
+		var known *mended
+		if errors.As(errors.Join(errs...), &known) {
+			return Mended(all, known.remedy, known.host)
+		}
 		return all
 	}
 	return PermanentWith(told.Reason, all, told.Remediation)

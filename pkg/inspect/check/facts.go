@@ -86,7 +86,7 @@ func badFacts(v *view, add func(resource.Finding)) {
 				Message: fact.Message, Why: row.why, Fix: row.fix, Keep: row.keep}
 			if undecided := v.undecidedOf(fact.About, false); undecided.Namespace != "" && row.id == RegistryUnreachable {
 				finding.Message += "; " + undecided.String()
-				finding.Fix = cmp.Or(policy.RemedyOf(undecided.Reason), finding.Fix)
+				finding.Fix = cmp.Or(undecided.Remedy.At(undecided.Registry), finding.Fix)
 			}
 			if row.command != nil {
 				finding.Command = row.command(v)

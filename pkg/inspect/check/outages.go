@@ -20,6 +20,8 @@ type Outage struct {
 	Namespace, Registry string
 	Count               int
 	Since, Last, Reason string
+	// Remedy is what mends the registry, if that is known.
+	Remedy policy.Remedy
 	// Answered is since when the registry answers again in another namespace, "" if it does not.
 	Answered string
 }
@@ -57,7 +59,7 @@ func (v *view) undecidedOf(registry string, over bool) (all Outage) {
 			all.Since = o.Since
 		}
 		if o.Last >= all.Last {
-			all.Last, all.Reason, all.Answered = o.Last, o.Reason, o.Answered
+			all.Last, all.Reason, all.Remedy, all.Answered = o.Last, o.Reason, o.Remedy, o.Answered
 		}
 	}
 	switch all.Registry = registry; len(namespaces) {
@@ -97,7 +99,7 @@ func lasting(v *view, add func(resource.Finding)) {
 		seen[o.Registry] = true
 		all := v.undecidedOf(o.Registry, false)
 		f := resource.Finding{ID: RegistryUnreachable, Severity: resource.Warning, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: o.Namespace, Name: v1beta1.ReportNameDenied},
-			Message: all.String(), Why: "pods with images of this registry are not admitted", Fix: cmp.Or(policy.RemedyOf(all.Reason), bringBackRegistry),
+			Message: all.String(), Why: "pods with images of this registry are not admitted", Fix: cmp.Or(all.Remedy.At(all.Registry), bringBackRegistry),
 			Command: "kubectl get events --all-namespaces --field-selector=reason=" + v1beta1.EventImageUndecided,
 			Keep:    "registries, caBundle and proxy of the Store that lists it, if the registry has moved"}
 		switch {
@@ -106,11 +108,20 @@ func lasting(v *view, add func(resource.Finding)) {
 			f.Why = "pods that were refused are tried again by themselves"
 		case v.clusterLists(o.Registry):
 			f.Severity = resource.Error
-		case all.Count == 1 && o.Registry != v1beta1.RegistriesOther && !v.lists(o.Registry): // a name that somebody mistyped
+		case v.mistyped(o.Registry): // which a ReplicaSet tries again and again
+			f.Severity, f.Why = resource.Note, "no such host: is "+o.Registry+" spelt right? It has never answered, and no Store lists it"
+		case all.Count == 1 && o.Registry != v1beta1.RegistriesOther && !v.lists(o.Registry):
 			f.Severity, f.Why = resource.Note, "one pod was not admitted, and no Store lists this registry: its name may be mistyped"
 		}
 		add(f)
 	}
+}
+
+// mistyped reports whether no registry has a name, as far as any namespace knows.
+func (v *view) mistyped(registry string) bool {
+	return !v.lists(registry) && !slices.ContainsFunc(v.Undecided, func(o Outage) bool {
+		return o.Registry == registry && (o.Remedy != policy.RemedyNoSuchHost || o.Answered != "")
+	})
 }
 
 // clusterLists reports whether a ClusterStore lists a registry by name.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -45,6 +46,15 @@ func TestAnOutageOfARegistryIsOneFindingHoweverManyNamespacesItHits(t *testing.T
 
 	outages[2].Count = 2
 	require.Equal(t, resource.Warning, of(lasting)[1].Severity, "a team may name any host")
+	outages[2].Count, outages[2].Remedy = 200, policy.RemedyNoSuchHost
+	found = of(lasting)
+	require.Equal(t, resource.Note, found[1].Severity, "a ReplicaSet tries a name again that somebody mistyped")
+	require.Contains(t, found[1].Why, "no such host: is typo.example.com spelt right?")
+	require.Contains(t, found[1].Fix, "check that typo.example.com is spelt right")
+	v.Undecided = append(v.Undecided, Outage{Namespace: "team-c", Registry: "typo.example.com", Count: 1, Since: "2026-11-22T08:00:00Z", Last: "2026-11-22T08:00:00Z", Answered: "2026-11-22T08:30:00Z"})
+	require.Equal(t, resource.Warning, of(lasting)[1].Severity, "it answered another namespace")
+	v.Undecided = outages
+	outages[2].Remedy = ""
 	outages[2].Count = 1
 	v.Resources = append(v.Resources, &v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{"typo.example.com"}}})
 	require.Equal(t, resource.Warning, of(lasting)[1].Severity, "a Store lists it")
@@ -52,10 +62,10 @@ func TestAnOutageOfARegistryIsOneFindingHoweverManyNamespacesItHits(t *testing.T
 	v.Resources[len(v.Resources)-1].(*v1beta1.Store).Spec.Registries[0] = "*.example.com"
 	require.Equal(t, resource.Warning, of(lasting)[1].Severity, "a pattern of a Store matches it")
 
-	outages[1].Reason = "r.example.com speaks plain HTTP, without TLS; serve it with TLS"
-	require.Equal(t, "serve it with TLS", of(lasting)[0].Fix, "it is no outage")
+	outages[1].Reason, outages[1].Remedy = "r.example.com speaks plain HTTP, without TLS", policy.RemedyServeTLS
+	require.Contains(t, of(lasting)[0].Fix, "serve r.example.com with TLS", "it is no outage")
 	v.Facts = &resource.Facts{List: []resource.Fact{{ID: RegistryUnreachable, Bad: true, About: "r.example.com"}}}
-	require.Equal(t, "serve it with TLS", of(badFacts)[0].Fix)
+	require.Contains(t, of(badFacts)[0].Fix, "serve r.example.com with TLS")
 	v.Facts = nil
 
 	outages[0].Answered = "2026-11-22T11:30:00Z"
@@ -65,7 +75,7 @@ func TestAnOutageOfARegistryIsOneFindingHoweverManyNamespacesItHits(t *testing.T
 	outages[1].Answered = "2026-11-22T12:01:00Z"
 	found = of(lasting)
 	require.Equal(t, resource.Note, found[0].Severity)
-	require.Equal(t, "images of r.example.com were undecided 7 times in 2 namespaces since 2026-11-22T09:00:00Z, last 2026-11-22T12:00:00Z: r.example.com speaks plain HTTP, without TLS; serve it with TLS; it answers again since 2026-11-22T12:01:00Z, says the report of another namespace", found[0].Message)
+	require.Equal(t, "images of r.example.com were undecided 7 times in 2 namespaces since 2026-11-22T09:00:00Z, last 2026-11-22T12:00:00Z: r.example.com speaks plain HTTP, without TLS; it answers again since 2026-11-22T12:01:00Z, says the report of another namespace", found[0].Message)
 	require.Empty(t, found[0].Fix)
 	v.Undecided = nil
 	require.Len(t, of(lasting), 0, "it is over")

@@ -23,7 +23,9 @@ type Undecided struct {
 	Image       string `json:"image,omitempty"`
 	Reason      string `json:"reason"` // of the last one
 	Remediation string `json:"remediation,omitempty"`
-	Command     string `json:"command,omitempty"`
+	// Remedy is the word for Remediation if that is what mends the registry.
+	Remedy  policy.Remedy `json:"remedy,omitempty"`
+	Command string        `json:"command,omitempty"`
 	TraceID     string `json:"traceID,omitempty"`
 	// Answered is since when images of the registry are decided again, "" if that is not known.
 	Answered string `json:"answered,omitempty"`
@@ -31,10 +33,17 @@ type Undecided struct {
 	Over bool `json:"over"`
 }
 
-// Of says whose images were undecided.
+// Of says whose images were undecided, and asks about the spelling of a host that DNS does not know and that has never
+// answered.
 func (u Undecided) Of() string {
+	if u.Mistyped() {
+		return v1beta1.ImagesOf(u.Registry) + ": no such host, is it spelt right?"
+	}
 	return v1beta1.ImagesOf(u.Registry)
 }
+
+// Mistyped reports whether no registry has that name, as far as anybody knows. That is no outage.
+func (u Undecided) Mistyped() bool { return u.Remedy == policy.RemedyNoSuchHost && u.Answered == "" }
 
 // When says how often images were undecided, since when, and whether that is over.
 func (u Undecided) When() string {
@@ -92,7 +101,9 @@ func (n *NamespaceStatus) undecided(r *reportResult, ago time.Duration) {
 	u := Undecided{Registry: shown(p[v1beta1.PropertyRegistry]), Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast]),
 		Image: shown(p[v1beta1.PropertyImage]), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Command: shown(p[v1beta1.PropertyCommand]), TraceID: shown(p[v1beta1.PropertyTraceID]),
 		Answered: moment(p[v1beta1.PropertyAnswered])}
-	u.Remediation = cmp.Or(policy.RemedyOf(u.Reason), u.Remediation)
+	if u.Remedy = policy.Remedy(p[v1beta1.PropertyRemedy]); u.Remedy.At(u.Registry) == "" {
+		u.Remedy = ""
+	}
 	u.Over = u.Answered != "" || ago > undecidedQuiet
 	n.Undecided = append(n.Undecided, u)
 }

@@ -77,8 +77,14 @@ func TestOutagesAreThoseOfAllNamespacesThatLast(t *testing.T) {
 	require.Equal(t, []string{"a r.example.com", "b r.example.com", "b back.example.com 2026-11-22T11:59:00Z", "b *", "c back.example.com"}, said)
 }
 
-func TestTheRemedyOfAReasonComesBeforeAGeneralOne(t *testing.T) {
-	s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-denied", "denied", "landwaiter",
-		resultOf("error", "r.example.com speaks plain HTTP, without TLS; serve it with TLS", "", failing("r.example.com", time.Minute, "")))), one("team"))
-	require.Equal(t, "serve it with TLS", s.Namespaces[0].Undecided[0].Remediation)
+func TestAHostThatDNSDoesNotKnowIsNoOutageUnlessItHasAnswered(t *testing.T) {
+	said := func(remedy, answered string) string {
+		properties := failing("r.example.com", time.Minute, answered)
+		properties[v1beta1.PropertyRemedy] = remedy
+		return statusOf(t, reads(t, nil, reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", properties))), one("team")).Namespaces[0].Undecided[0].Of()
+	}
+	require.Equal(t, "images of r.example.com: no such host, is it spelt right?", said("NoSuchHost", ""))
+	require.Equal(t, "images of r.example.com", said("NoSuchHost", "2026-11-22T11:59:30Z"))
+	require.Equal(t, "images of r.example.com", said("DNS", ""))
+	require.Equal(t, "images of r.example.com", said("run this", ""))
 }

@@ -152,21 +152,21 @@ func untrusted(err error) bool {
 	return errors.As(err, &unknownCA) || errors.As(err, &certificate)
 }
 
-// distrust says why we refused the certificate of a host, and what to do.
-func distrust(err error, host string) string {
+// distrust says why we refused the certificate of a host, and what mends that.
+func distrust(err error, host string) (text string, remedy policy.Remedy) {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	text := host + " has a certificate that is not trusted"
+	text = host + " has a certificate that is not trusted"
 	switch {
 	case errors.As(err, &authority):
-		return text + ": its CA is unknown; add the CA to caBundle of the Store that lists " + host
+		return text + ": its CA is unknown", policy.RemedyTrustCA
 	case errors.As(err, &name):
-		return text + ": it is for another name; have one issued for " + host
+		return text + ": it is for another name", policy.RemedyOtherName
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return text + ": it has expired, or is not valid yet; renew it"
+		return text + ": it has expired, or is not valid yet", policy.RemedyRenew
 	}
-	return text + "; have it issued again"
+	return text, policy.RemedyReissue
 }
 
 // refusedCertificate reports whether a server ended the handshake because of our
@@ -196,7 +196,8 @@ func explain(err error, doing, host string) error {
 	if reason, text := permanentCause(err, host); reason != "" {
 		return verify.PermanentWith(reason, fmt.Errorf("cannot %s: %s", doing, text), remedy(err, reason, host))
 	}
-	said := fmt.Errorf("cannot %s: %s", doing, transientCause(err, host))
+	text, remedy := transientCause(err, host)
+	said := verify.Mended(fmt.Errorf("cannot %s: %s", doing, text), remedy, host)
 	if ownFault(err) {
 		return verify.Unfinished(said)
 	}
@@ -297,41 +298,43 @@ func hasCode(response *errcode.ErrorResponse, codes ...string) bool {
 	return slices.ContainsFunc(response.Errors, func(e errcode.Error) bool { return slices.Contains(codes, e.Code) })
 }
 
-// transientCause describes a failure that a retry may not repeat.
-func transientCause(err error, host string) string {
+// transientCause describes a failure that a retry may not repeat, and what mends it.
+func transientCause(err error, host string) (text string, remedy policy.Remedy) {
 	var response *errcode.ErrorResponse
 	var network net.Error
 	var dns *net.DNSError
 	var proxy *egress.ProxyError
 	switch {
 	case errors.Is(err, errMemory), errors.Is(err, errPace):
-		return "overloaded: too many large answers of registries are being read, try again"
+		return "overloaded: too many large answers of registries are being read, try again", ""
 	case errors.Is(err, errOverloaded):
-		return "overloaded: too many requests to " + host + " are waiting, try again"
+		return "overloaded: too many requests to " + host + " are waiting, try again", ""
 	case errors.As(err, &proxy):
-		return host + " was not reached: " + proxy.Error()
+		return host + " was not reached: " + proxy.Error(), ""
 	case errors.As(err, &response):
-		return fmt.Sprintf("%s answered with status %d", host, response.StatusCode)
+		return fmt.Sprintf("%s answered with status %d", host, response.StatusCode), ""
 	case errors.Is(err, context.Canceled):
-		return host + " did not answer before the caller gave up"
+		return host + " did not answer before the caller gave up", ""
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return host + " did not answer in time"
+		return host + " did not answer in time", ""
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "the host name " + host + " does not resolve in DNS: there is no such host", policy.RemedyNoSuchHost
 	case errors.As(err, &dns):
-		return "the host name " + host + " does not resolve in DNS; correct the name, or the DNS that Landwaiter's pods use"
+		return "the host name " + host + " does not resolve in DNS", policy.RemedyDNS
 	case errors.Is(err, errBackOff):
-		return host + " asked for a pause (429 or 503 with Retry-After)"
+		return host + " asked for a pause (429 or 503 with Retry-After)", ""
 	case untrusted(err):
 		return distrust(err, host)
 	case refusedCertificate(err):
-		return host + " refuses the client certificate, or asks for one; set clientCertificate of the Store that lists the registry"
+		return host + " refuses the client certificate, or asks for one", policy.RemedyClientCertificate
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return host + " speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"
+		return host + " speaks plain HTTP, without TLS", policy.RemedyServeTLS
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return host + " refuses the connection: nothing listens there; start the registry, or correct the port in its name"
+		return host + " refuses the connection: nothing listens there", policy.RemedyStart
 	case connectionFailed(err):
-		return "the connection to " + host + " failed"
+		return "the connection to " + host + " failed", ""
 	}
-	return host + " gave an answer that violates the OCI distribution specification"
+	return host + " gave an answer that violates the OCI distribution specification", ""
 }
 
 // errBackOff means that the host asked for a pause, which is not over.

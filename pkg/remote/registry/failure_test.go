@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/test/kit/hostile"
 )
@@ -116,22 +117,30 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 		rules map[string]registry.HostRule
 		want  policy.Reason
 		text  string
+		mends policy.Remedy
 	}{
-		"a private address":           {h.Host(), nil, policy.ReasonForbidden, "ClusterStore"},
-		"a name on a private address": {strings.Replace(h.Host(), "127.0.0.1", "localhost", 1), nil, policy.ReasonForbidden, "ClusterStore"},
-		"a name that does not exist":  {"registry.invalid", nil, "transient", ": the host name registry.invalid does not resolve in DNS; correct the name"},
-		"nobody listens":              {closed.Host(), plain(closed.Host()), "transient", closed.Host() + " refuses the connection: nothing listens there; start the registry, or correct the port in its name"},
+		"a private address":           {h.Host(), nil, policy.ReasonForbidden, "ClusterStore", ""},
+		"a name on a private address": {strings.Replace(h.Host(), "127.0.0.1", "localhost", 1), nil, policy.ReasonForbidden, "ClusterStore", ""},
+		"a name that does not exist":  {"registry.invalid", nil, "transient", ": the host name registry.invalid does not resolve in DNS", ""},
+		"nobody listens":              {closed.Host(), plain(closed.Host()), "transient", closed.Host() + " refuses the connection: nothing listens there", policy.RemedyStart},
 		"no TLS": {h.Host(), map[string]registry.HostRule{h.Host(): {Private: true}}, "transient",
-			h.Host() + " speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"},
+			h.Host() + " speaks plain HTTP, without TLS", policy.RemedyServeTLS},
 		"an unknown authority": {unknown, map[string]registry.HostRule{unknown: {Private: true}}, "transient",
-			unknown + " has a certificate that is not trusted: its CA is unknown; add the CA to caBundle of the Store that lists " + unknown},
-		"no TLS, and not allowed to be": {h.Host(), map[string]registry.HostRule{h.Host(): {PlainHTTP: true}}, policy.ReasonForbidden, "ClusterStore"},
+			unknown + " has a certificate that is not trusted: its CA is unknown", policy.RemedyTrustCA},
+		"no TLS, and not allowed to be": {h.Host(), map[string]registry.HostRule{h.Host(): {PlainHTTP: true}}, policy.ReasonForbidden, "ClusterStore", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := session(t, registry.Options{DialTimeout: 5 * time.Second}, registry.Access{Namespace: "team-a", Hosts: c.rules})
 			err := fetch(7)(t.Context(), s, parse(t, c.host+"/app:v1"))
 			require.Equal(t, c.want, reason(t, err), err)
 			require.ErrorContains(t, err, c.text)
+			found := verify.FindingOf(err)
+			if name != "a name that does not exist" { // which needs a DNS server that says so
+				require.Equal(t, c.mends, found.Remedy)
+			}
+			if c.mends != "" {
+				require.Equal(t, c.mends.At(c.host), found.Remediation)
+			}
 		})
 	}
 }

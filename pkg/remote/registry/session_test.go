@@ -410,7 +410,7 @@ func TestACertificateNeedsTheStoresCABundle(t *testing.T) {
 	private := map[string]registry.HostRule{r.Host(): {Private: true}}
 	_, err = session(t, registry.Options{}, registry.Access{Hosts: private}).Resolve(t.Context(), img.Reference)
 	require.EqualValues(t, "transient", reason(t, err), "certificates are renewed, and an attacker in between must not cause a denial")
-	require.ErrorContains(t, err, "caBundle")
+	require.Equal(t, policy.RemedyTrustCA.At(r.Host()), verify.FindingOf(err).Remediation)
 	store := registry.Store{Registries: []string{r.Host()}, RootCAs: r.CertificatePEM()}
 	got, err := session(t, registry.Options{}, registry.Access{Hosts: private, Stores: []registry.Store{store}}).Resolve(t.Context(), img.Reference)
 	require.NoError(t, err)

@@ -24,6 +24,8 @@ type note struct {
 	// Others are the further policies that deny, at most [policy.MaxOthers].
 	Others []string `json:"others,omitempty"`
 	Reason string   `json:"reason"`
+	// Remedy is what mends Registry, if that is known.
+	Remedy policy.Remedy `json:"remedy,omitempty"`
 	// Advice is never read from an Event: it may be a command to copy, or name a stranger to ask.
 	Remediation string    `json:"-"`
 	Command     string    `json:"-"`
@@ -58,6 +60,9 @@ func parseNote(text string, now time.Time) (note, bool) {
 	n.Registry = policy.Shown(n.Registry, maxNameBytes)
 	n.Image, n.Digest, n.Policy = policy.Shown(n.Image, maxImageBytes), policy.Shown(n.Digest, maxNameBytes), policy.Shown(n.Policy, maxNameBytes)
 	n.Reason = policy.Shown(n.Reason, maxReasonBytes)
+	if n.Remedy.At(n.Registry) == "" {
+		n.Remedy = ""
+	}
 	n.Others = n.Others[:min(len(n.Others), policy.MaxOthers)]
 	for i, name := range n.Others {
 		n.Others[i] = policy.Shown(name, maxNameBytes)
@@ -75,6 +80,7 @@ func parseNote(text string, now time.Time) (note, bool) {
 // images that were undecided there, of which image is the last.
 type denial struct {
 	image, digest, policy, reason, remediation, command, contact, traceID string
+	remedy                                                                policy.Remedy // of the registry
 
 	first, last time.Time
 	answered    time.Time // since when images of the registry are decided again, if that is after last
@@ -115,7 +121,7 @@ func (d *denial) fold(n note, now time.Time) bool {
 	}
 	if !n.Last.Before(d.last) {
 		d.last, d.image, d.digest, d.policy, d.reason, d.traceID = n.Last, n.Image, n.Digest, n.Policy, n.Reason, n.TraceID
-		d.remediation, d.command, d.contact = n.Remediation, n.Command, n.Contact
+		d.remedy, d.remediation, d.command, d.contact = n.Remedy, n.Remediation, n.Command, n.Contact
 	}
 	d.compact(now)
 	return true
@@ -165,7 +171,7 @@ func (d *denial) merge(other *denial, now time.Time) {
 	}
 	if other.last.After(d.last) {
 		d.last, d.image, d.digest, d.policy, d.reason, d.traceID = other.last, other.image, other.digest, other.policy, other.reason, other.traceID
-		d.remediation, d.command, d.contact = other.remediation, other.command, other.contact
+		d.remedy, d.remediation, d.command, d.contact = other.remedy, other.remediation, other.command, other.contact
 	}
 }
 

@@ -50,6 +50,9 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 		n, of := noteOf(k, o.TraceID), r.notes
 		if k.Undecided() {
 			n.Registry, of = registryOf(k), r.registries
+			if k.Result != nil && n.Remediation == k.Result.Verdict.Remedy.At(n.Registry) { // else it is a mirror's
+				n.Remedy = k.Result.Verdict.Remedy
+			}
 		}
 		of.add(k.Namespace, r.accounts.Account(k.Namespace), n, r.now())
 		r.answered(k)
@@ -170,7 +173,7 @@ func (n *notes) advice(namespace verify.Namespace, about note) (remediation, com
 	if _, err := image.Parse(about.Image); err != nil {
 		return "", ""
 	}
-	if remedy := policy.RemedyOf(about.Reason); about.Registry != "" && remedy != "" {
+	if remedy := about.Remedy.At(about.Registry); about.Registry != "" && remedy != "" {
 		return remedy, ""
 	}
 	if about.Registry != "" && about.Registry != v1beta1.RegistriesNone {

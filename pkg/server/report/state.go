@@ -202,6 +202,9 @@ func (s *space) loadDenied(r *openreports.ReportResult, now time.Time) {
 		return
 	}
 	if registry := policy.Shown(p[v1beta1.PropertyRegistry], maxNameBytes); registry != "" {
+		if remedy := policy.Remedy(p[v1beta1.PropertyRemedy]); remedy.At(registry) != "" {
+			d.remedy = remedy
+		}
 		s.loadRegistry(registry, d, now)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
@@ -45,6 +46,9 @@ func (n *note) undecided() string {
 	}
 	if n.Image != "" {
 		text += ". The last image was " + n.Image
+	}
+	if n.Remediation != "" && n.Answered.IsZero() {
+		text += ". To fix: " + n.Remediation
 	}
 	return policy.Shown(text, maxMessageBytes-len(decides)-2) + "; " + decides
 }
@@ -199,13 +203,31 @@ func (s *space) registryResults(namespace verify.Namespace, having having) []ope
 		if !d.answered.Before(d.last) {
 			answered = stamp(d.answered)
 		}
+		remedy := d.remedy
+		if remedy == policy.RemedyNoSuchHost && s.hasAnswered(name, d) {
+			remedy = policy.RemedyDNS // an outage of DNS
+		}
 		results[i] = newResult(v1beta1.ReportUndecided, v1beta1.ReportError, d.policy, d.reason, d.last, of, namespace, map[string]string{
 			v1beta1.PropertyRegistry: name, v1beta1.PropertyAnswered: answered, v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest,
-			v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command, v1beta1.PropertyCount: strconv.Itoa(d.count()), v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last),
+			v1beta1.PropertyRemedy: string(remedy), v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command, v1beta1.PropertyCount: strconv.Itoa(d.count()), v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last),
 			v1beta1.PropertyTraceID: d.traceID, v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: decides, v1beta1.PropertyCounters: d.store(),
 		})
 	}
 	return results
+}
+
+// hasAnswered reports whether a registry is known to have answered the namespace: it did after an outage, or
+// containers with its images run.
+func (s *space) hasAnswered(registry string, d *denial) bool {
+	if d.before > 0 || !d.answered.IsZero() {
+		return true
+	}
+	for image := range s.images {
+		if strings.HasPrefix(image, registry+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // loadRegistry takes over what the last leader said of a registry.

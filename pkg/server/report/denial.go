@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // note is what a replica says of its denials of an image in a namespace, or of images of a registry
@@ -60,8 +61,8 @@ func parseNote(text string, now time.Time) (note, bool) {
 	n.Registry = policy.Shown(n.Registry, maxNameBytes)
 	n.Image, n.Digest, n.Policy = policy.Shown(n.Image, maxImageBytes), policy.Shown(n.Digest, maxNameBytes), policy.Shown(n.Policy, maxNameBytes)
 	n.Reason = policy.Shown(n.Reason, maxReasonBytes)
-	if n.Remedy.At(n.Registry) == "" {
-		n.Remedy = ""
+	if _, err := image.Parse(n.Registry + "/x"); err != nil || n.Remedy.At(n.Registry) == "" {
+		n.Remedy = "" // the advice would repeat what a stranger wrote
 	}
 	n.Others = n.Others[:min(len(n.Others), policy.MaxOthers)]
 	for i, name := range n.Others {

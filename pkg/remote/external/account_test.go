@@ -193,7 +193,7 @@ func TestALoginCountsNoLongerThanItIsValid(t *testing.T) {
 		}
 		time.Sleep(11 * time.Minute)
 		require.Nil(t, known().Content, "long before 24 hours are over")
-		require.ErrorContains(t, known().Err, "has ended: fetch test https://ok.example.com a: it is down")
+		require.ErrorContains(t, known().Err, "has ended: test https://ok.example.com a could not be fetched: it is down")
 		require.NotEmpty(t, changed, "and who uses it is told")
 	})
 }

@@ -166,7 +166,7 @@ func (f *Fetcher) Known(sources []Source) map[Source]Value {
 		case errors.Is(err, prefetch.ErrNotWanted):
 			err = fmt.Errorf("the namespace names more than %d sources of trust material outside of the cluster", maxSources)
 		case errors.Is(err, prefetch.ErrPending):
-			err = fmt.Errorf("%s has not answered yet", source)
+			err = source.unanswered(fmt.Errorf("%s has not answered yet", source), "")
 		case err == nil:
 			err = value.Err
 		}

@@ -159,7 +159,7 @@ func TestTheLastGoodValueIsKeptForAStatedTime(t *testing.T) {
 		become(errDown)
 		await(t, changed, "")
 		require.Nil(t, known().Content)
-		require.ErrorContains(t, known().Err, "too old: fetch test https://ok.example.com a: it is down")
+		require.ErrorContains(t, known().Err, "too old: test https://ok.example.com a could not be fetched: it is down")
 	})
 }
 

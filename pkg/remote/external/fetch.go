@@ -2,6 +2,7 @@ package external
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
@@ -47,13 +50,53 @@ func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 	content, err := fetch(ctx, source)
 	switch {
 	case err != nil:
-		return Content{}, fmt.Errorf("fetch %s: %w", source, shown(err))
+		return Content{}, source.failed(err)
 	case len(content.Bytes) == 0:
 		return Content{}, fmt.Errorf("fetch %s: the content is empty", source)
 	case len(content.Bytes) > maxContent:
 		return Content{}, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(content.Bytes), maxContent)
 	}
 	return content, nil
+}
+
+// UnansweredError says that a source could not be fetched because of something outside the resource that names it.
+type UnansweredError struct {
+	Err error
+	// Remedy says what to do about it, as one clause.
+	Remedy string
+}
+
+// Error returns why it could not be fetched.
+func (e *UnansweredError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UnansweredError) Unwrap() error { return e.Err }
+
+// failed returns the error for a source that could not be fetched.
+func (s Source) failed(err error) error {
+	why := fmt.Errorf("%s could not be fetched: %w", s.what(), shown(err))
+	var host string
+	var network *egress.Error
+	if errors.As(err, &network) {
+		host = network.Host
+	}
+	var busy unwell
+	switch {
+	case s.key() == publicGood():
+	case errors.As(err, &busy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case network != nil && slices.Contains([]egress.Cause{egress.Broken, egress.Unreachable, egress.Late, egress.Proxied}, network.Cause):
+	default: // it may be what the resource says
+		return why
+	}
+	return s.unanswered(why, host)
+}
+
+// unanswered returns an error that no correction of a resource mends.
+func (s Source) unanswered(why error, host string) error {
+	if s.Kind == TUF && s.Address == "" {
+		return &UnansweredError{why, policy.Outside("let Landwaiter's pods reach " + PublicGoodHost + ", or reference a TrustStore with a mirror (source.tuf) or a copy of the root (source.inline)")}
+	}
+	return &UnansweredError{why, policy.Outside(policy.Answers(cmp.Or(host, "the server")))}
 }
 
 // refused returns an error where no source may use the identity of this process.
@@ -214,6 +257,12 @@ type problem string
 // Error implements error.
 func (p problem) Error() string { return string(p) }
 
+// unwell is a problem that the server says is its own.
+type unwell struct{ problem }
+
+// Unwrap returns the problem.
+func (u unwell) Unwrap() error { return u.problem }
+
 func problemf(format string, values ...any) problem { return problem(fmt.Sprintf(format, values...)) }
 
 // RefusedError says why the content of a TUF repository does not count: its keys did not
@@ -250,5 +299,9 @@ func shown(err error) error {
 
 // answered returns the error for an answer with the wrong status.
 func answered(who string, status int) error {
-	return problemf("%s answered with status %d", who, status)
+	said := problemf("%s answered with status %d", who, status)
+	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
+		return unwell{said}
+	}
+	return said
 }

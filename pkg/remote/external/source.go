@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -47,6 +48,14 @@ func (s Source) String() string {
 		return "Sigstore's TUF repository"
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", s.Kind, s.Address, s.Path))
+}
+
+// what names what is fetched, in a sentence.
+func (s Source) what() string {
+	if s.Kind == TUF {
+		return "the root at " + cmp.Or(s.Address, PublicGoodHost)
+	}
+	return s.String()
 }
 
 // Fingerprint identifies the source and its credentials, without showing them.

@@ -25,17 +25,24 @@ func faultsOf(err error) []error {
 
 // Refusal is why images are denied. Unlike other errors, refusals that say the same are equal:
 // a namespace is only linked again if what it is bound to has changed.
-type Refusal string
+type Refusal struct {
+	Text string
+	// Remedy says what to do if something outside the resource is the cause, "" if the resource is.
+	Remedy string
+}
 
 // Error returns the reason.
-func (r Refusal) Error() string { return string(r) }
+func (r Refusal) Error() string { return r.Text }
+
+// Outside implements the interface of [policy.OutsideOf].
+func (r Refusal) Outside() string { return r.Remedy }
 
 // RefusalOf returns err as a refusal. What is hidden stays so.
 func RefusalOf(err error) error {
 	if policy.IsHidden(err) {
 		return policy.HiddenError(Cut(err.Error()))
 	}
-	return Refusal(Cut(err.Error()))
+	return Refusal{Cut(err.Error()), policy.OutsideOf(err)}
 }
 
 // ProblemsOf returns a problem for each fault of a resource or, unless all are wanted, for
@@ -50,7 +57,11 @@ func ProblemsOf(source policy.ObjectRef, err error, all bool) []resource.Problem
 		faults = faults[:1]
 	}
 	return MapSlice(faults, func(fault error) resource.Problem {
-		return resource.Problem{Source: source, Reason: resource.ReasonOf(fault), Message: Cut(fault.Error())}
+		message := fault.Error()
+		if remedy := policy.OutsideOf(fault); remedy != "" && !policy.IsHidden(fault) {
+			message += "; " + remedy
+		}
+		return resource.Problem{Source: source, Reason: resource.ReasonOf(fault), Message: Cut(message)}
 	})
 }
 
@@ -76,7 +87,11 @@ func fieldError(field string, err error) error {
 func Unusable(source policy.ObjectRef, err error) error {
 	err = faultsOf(err)[0]
 	if source.Namespace == "" && !policy.IsHidden(err) {
-		return Refusal(source.String() + " cannot be used; its condition Ready says why")
+		said := Refusal{Text: source.String() + " cannot be used; its condition Ready says why"}
+		if policy.OutsideOf(err) != "" {
+			said.Remedy = policy.Outside("ask a cluster admin to read that condition")
+		}
+		return said
 	}
 	return RefusalOf(fmt.Errorf("%s cannot be used: %w", source, err))
 }

@@ -40,7 +40,7 @@ func NewPolicy(e Entry[v1beta1.VerificationPolicySpec]) (Policy, error) {
 	err := p.read(e)
 	if err != nil {
 		p.Rules, p.Fallback = nil, v1beta1.DefaultActionDeny
-		p.Broken = Refusal(Unusable(e.Source, err).Error())
+		p.Broken = Refusal{Text: Unusable(e.Source, err).Error()}
 	}
 	p.Fingerprint = Fingerprint(e.Source, e.Spec, nil, err)
 	return p, err

@@ -166,11 +166,14 @@ func (m Referenced) get(source external.Source) (external.Value, error) {
 
 func (m Referenced) known(source external.Source) (external.Value, error) {
 	known, ok := m.Fetched[source]
+	var unanswered *external.UnansweredError
 	switch {
 	case !ok:
 		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s "+resource.NotFetched, source))
 	case known.Content == nil && errors.Is(known.Err, external.ErrNoRight):
 		return known, resource.Reasoned(policy.ReasonAccessDenied, known.Err)
+	case known.Content == nil && errors.As(known.Err, &unanswered):
+		return known, resource.Outside(unanswered.Remedy, known.Err)
 	case known.Content == nil && known.Err != nil:
 		return known, resource.Reasoned(policy.ReasonUnreadable, known.Err)
 	case known.Content == nil:

@@ -31,7 +31,8 @@ func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) 
 	identity, err := s.read(owner, e, m)
 	if err != nil {
 		if s.Broken = Unusable(e.Source, err); !policy.IsHidden(s.Broken) {
-			s.Broken = registry.Unusable(resource.CutGrant(s.Broken.Error(), faultsOf(err)[0]))
+			why, grant := resource.CutGrant(s.Broken.Error(), faultsOf(err)[0])
+			s.Broken = registry.Unusable(why, cmp.Or(grant, policy.OutsideOf(s.Broken)))
 		}
 	}
 	s.CredentialsHash = DigestOf(s.Logins.Text())

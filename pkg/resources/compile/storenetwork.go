@@ -2,6 +2,7 @@ package compile
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
@@ -92,7 +93,7 @@ func (m Referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 // brokenProxy returns what is in the place of a proxy that cannot be used: nothing is sent.
 func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
 	if err = Unusable(store, err); !policy.IsHidden(err) {
-		err = verify.PermanentWith(policy.ReasonBrokenResource, err, "ask a cluster admin to correct the proxy of the ClusterStore")
+		err = verify.PermanentWith(policy.ReasonBrokenResource, err, cmp.Or(policy.OutsideOf(err), "ask a cluster admin to correct the proxy of the ClusterStore"))
 	}
 	return &registry.Proxy{Broken: err}
 }

@@ -239,10 +239,14 @@ func (ts TrustStores) at(l Shelf, kind, name string, want v1beta1.TrustStoreType
 	case policy.IsHidden(store.Err):
 		return nil, fmt.Errorf("%s cannot be read: %w", source, store.Err)
 	case store.Err != nil:
+		err := Unusable(source, store.Err)
 		if ts.owner() == verify.Cluster { // its own status may say why
-			return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.Err))
+			err = fmt.Errorf("%s cannot be used: %w", source, store.Err)
 		}
-		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, Unusable(source, store.Err))
+		if remedy := policy.OutsideOf(err); remedy != "" {
+			return nil, resource.Outside(remedy, err)
+		}
+		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, err)
 	case store.kind != want:
 		return nil, fmt.Errorf("%s is of type %s, it must be of type %s", source, store.kind, want)
 	}

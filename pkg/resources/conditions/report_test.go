@@ -1,6 +1,7 @@
 package conditions_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -201,4 +202,39 @@ func TestAPolicyNamesAllVerifiersThatItCannotUse(t *testing.T) {
 	require.Contains(t, ready.Message, "spec.rules[0].require[0] names Verifier one, which does not exist")
 	require.Contains(t, ready.Message, "; Landwaiter cannot use these Verifiers either: two (spec.rules[0].require[0]), x1 (spec.rules[1].require[0]), ")
 	require.Contains(t, ready.Message, "1 more; other Verifiers can still satisfy its requirements")
+}
+
+// Nobody should search a resource for a mistake that is none.
+func TestWhatSomethingOutsideCausedIsNotToBeCorrected(t *testing.T) {
+	const keyless = "type: Cosign\ncosign: {keyless: {identities: [{issuer: \"https://token.actions.githubusercontent.com\", subject: \"https://github.com/acme/app/.github/workflows/r.yml@refs/heads/main\"}]%s}}"
+	lost := func(source external.Source) external.Value {
+		return external.Value{Err: &external.UnansweredError{Err: errors.New("the root could not be fetched"), Remedy: policy.Outside("let it through")}}
+	}
+	mirror := external.Source{Kind: external.TUF, Address: "https://tuf.example.com", Root: "{}", Owner: "team-a"}
+	const store = "type: SigstoreRoot\nsource: {tuf: {mirror: \"https://tuf.example.com\", root: \"{}\"}}"
+	own := []string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "root", store), written.Object("Verifier", "team-a", "v", fmt.Sprintf(keyless, ", rootTrustStoreRef: {name: root}"))}
+	for name, c := range map[string]struct {
+		documents []string
+		source    external.Source
+		refs      []string
+		denial    string
+	}{
+		"the public-good root":             {[]string{written.Namespace("team-a", "1"), written.Object("Verifier", "team-a", "v", fmt.Sprintf(keyless, ""))}, external.Source{Kind: external.TUF, Owner: "team-a"}, []string{"Verifier team-a/v"}, "let it through"},
+		"the root of a mirror":             {own, mirror, []string{"TrustStore team-a/root", "Verifier team-a/v"}, "let it through"},
+		"the root of a cluster's Verifier": {[]string{written.Namespace("team-a", "1"), written.Object("ClusterVerifier", "", "v", fmt.Sprintf(keyless, ""))}, external.Source{Kind: external.TUF}, []string{"ClusterVerifier v"}, "ask a cluster admin to read that condition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, problems := resolve.New(written.Objects(t, c.documents...), external.Fetched{c.source: lost(c.source)}, resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }})
+			require.NotEmpty(t, problems)
+			for _, ref := range c.refs {
+				report := written.ReportOn(t, s, ref)
+				require.Equal(t, "!Unreadable", written.Short(report.Ready))
+				require.Contains(t, report.Ready.Message, "nothing in the resource needs correcting: Landwaiter tries again by itself; if it lasts, let it through")
+			}
+			v := written.Verdict(t, s, "team-a", "registry.example.com/app")
+			require.Equal(t, policy.Denied, v.Outcome(), "it admits nothing")
+			require.Equal(t, policy.Outside(c.denial), v.Remediation)
+			require.NotContains(t, v.Text(), "correct ")
+		})
+	}
 }

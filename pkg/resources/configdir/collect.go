@@ -91,9 +91,12 @@ func (c *collection) add(source policy.ObjectRef, entries []entry, unreadable er
 			places = append(places, e.String())
 		}
 		broken(policy.ReasonDuplicate, fmt.Errorf("it is declared %d times; remove all but one: %s", len(places), strings.Join(places, "; ")))
-	case entries[0].err != nil:
+	case entries[0].object == nil:
 		broken(policy.ReasonInvalid, entries[0].at(entries[0].err))
 	default:
+		if entries[0].err != nil {
+			c.problem(source, policy.ReasonInvalid, entries[0].at(entries[0].err).Error())
+		}
 		if err := c.objects.Add(entries[0].object); err != nil {
 			broken(policy.ReasonInvalid, entries[0].at(err))
 		}

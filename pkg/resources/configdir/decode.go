@@ -32,7 +32,8 @@ type parsedFile struct {
 	emptyLists   int
 }
 
-// entry is an identified object. If err is set, its content could not be read.
+// entry is an identified object. If err is set, its content could not be read or, with an object that stands for it, the
+// schema refuses it.
 type entry struct {
 	document
 	parsedObject
@@ -154,7 +155,12 @@ func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from 
 	if d.keep {
 		e.parsedObject = from
 	}
-	e.object, e.err = d.content(ctx, h, scope, from.json, from.duplicate)
+	e.object, e.err = d.content(h, scope, from.json, from.duplicate)
+	if ours, ok := e.object.(v1beta1.Object); ok && e.err == nil {
+		if e.err = d.schemas.RefusesText(ctx, h.Kind, from.json); e.err != nil {
+			e.object = resource.Refuse(ours, e.err) // as if a cluster had stored it
+		}
+	}
 	if scope == cluster {
 		e.source.Namespace = ""
 	}
@@ -178,8 +184,8 @@ func inNamespace(text []byte, namespace string) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// content decodes an identified object.
-func (d *decoder) content(ctx context.Context, h header, scope scope, json []byte, duplicate error) (runtime.Object, error) {
+// content decodes an identified object. It returns none with an error.
+func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (runtime.Object, error) {
 	if scope == cluster && h.Metadata.Namespace != "" {
 		return nil, fmt.Errorf("metadata.namespace is %q, but a %s belongs to no namespace; remove it", h.Metadata.Namespace, h.Kind)
 	}
@@ -203,9 +209,6 @@ func (d *decoder) content(ctx context.Context, h header, scope scope, json []byt
 	}
 	if ours, ok := object.(v1beta1.Object); ok {
 		if err := errors.Join(resource.Keep(ours), resource.Oversized(ours)); err != nil {
-			return nil, err
-		}
-		if err := d.schemas.RefusesText(ctx, h.Kind, json); err != nil {
 			return nil, err
 		}
 	}

@@ -39,18 +39,33 @@ func (f Files) Lenient() resource.Objects {
 	for _, d := range f.Declarations {
 		declared[d.Source] = append(declared[d.Source], d)
 	}
+	written := func(source policy.ObjectRef) v1beta1.Object {
+		kind, ours := v1beta1.KindNamed(source.Kind)
+		places := declared[source]
+		if !ours || len(places) != 1 || places[0].JSON == nil {
+			return nil
+		}
+		object := kind.New()
+		if err := json.Unmarshal(places[0].JSON, object); err != nil || resource.Keep(object) != nil || resource.Oversized(object) != nil {
+			return nil
+		}
+		created(object, time.Now())
+		return object
+	}
 	objects := f.Objects
-	objects.Broken, objects.Resources = nil, slices.Clip(objects.Resources)
+	objects.Broken, objects.Resources = nil, slices.Clone(objects.Resources)
+	for i, object := range objects.Resources {
+		if resource.Refused(object) == nil {
+			continue
+		}
+		if made := written(resource.RefOf(object)); made != nil {
+			objects.Resources[i] = made
+		}
+	}
 	for _, broken := range f.Objects.Broken {
-		kind, ours := v1beta1.KindNamed(broken.Source.Kind)
-		places := declared[broken.Source]
-		if ours && len(places) == 1 && places[0].JSON != nil {
-			object := kind.New()
-			if err := json.Unmarshal(places[0].JSON, object); err == nil && resource.Keep(object) == nil && resource.Oversized(object) == nil {
-				created(object, time.Now())
-				objects.Resources = append(objects.Resources, object)
-				continue
-			}
+		if made := written(broken.Source); made != nil {
+			objects.Resources = append(objects.Resources, made)
+			continue
 		}
 		objects.Broken = append(objects.Broken, broken)
 	}

@@ -171,7 +171,7 @@ func (s *Snapshot) bind(own *Level) binding {
 		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
 		// another team's.
 		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
-		b.Broken = compile.Refusal(fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace))
+		b.Broken = compile.Refusal{Text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)}
 	}
 	if err := s.tenancy.unread; err != nil && namespace != verify.Cluster {
 		b.Broken, b.by = compile.RefusalOf(err), tenantRef(resource.HiddenName)

@@ -156,6 +156,22 @@ type reasoned struct {
 
 func (r reasoned) Unwrap() error { return r.error }
 
+// Outside attaches to err that nothing in the resource is wrong, and what to do, for [policy.OutsideOf]. Its reason is
+// [policy.ReasonUnreadable].
+func Outside(remedy string, err error) error {
+	return outside{error: Reasoned(policy.ReasonUnreadable, err), remedy: remedy}
+}
+
+type outside struct {
+	error
+	remedy string
+}
+
+func (o outside) Unwrap() error { return o.error }
+
+// Outside implements the interface of [policy.OutsideOf].
+func (o outside) Outside() string { return o.remedy }
+
 // grantedBy begins the end of a message about a missing permission.
 const grantedBy = "; grant it with: "
 

@@ -123,7 +123,7 @@ func (w *secretWatches) known(source policy.ObjectRef) (runtime.Object, error) {
 	found, err := w.set.Known(source)
 	switch {
 	case errors.Is(err, prefetch.ErrNotWanted):
-		return nil, fmt.Errorf("the namespace's resources name more than %d Secrets, ConfigMaps and ServiceAccounts", maxReferences)
+		return nil, resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the namespace's resources name more than %d Secrets, ConfigMaps and ServiceAccounts", maxReferences))
 	case errors.Is(err, prefetch.ErrPending):
 		return nil, errors.New("the API server has not answered yet")
 	case err != nil:
@@ -137,11 +137,10 @@ func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.
 		return resource.Broken{Source: source, Reason: policy.ReasonAccessDenied,
 			Err: resource.Ungranted(errors.New("landwaiter has no permission to read it"), w.grant(source))}
 	}
-	reason := policy.ReasonUnreadable
 	if resource.ReasonOf(err) == policy.ReasonLimitExceeded {
-		reason = policy.ReasonLimitExceeded
+		return resource.Broken{Source: source, Reason: policy.ReasonLimitExceeded, Err: err}
 	}
-	return resource.Broken{Source: source, Reason: reason, Err: err}
+	return resource.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: resource.Outside(policy.Outside("ask a cluster admin to read the log of Landwaiter's pods"), err)}
 }
 
 // room bounds what is kept of the Secrets, ConfigMaps and ServiceAccounts of one namespace

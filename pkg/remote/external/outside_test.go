@@ -1,0 +1,42 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+)
+
+func TestAFailureThatNoResourceCausedSaysSo(t *testing.T) {
+	public, mirror := Source{Kind: TUF}, Source{Kind: TUF, Address: "https://tuf.example.com", Owner: "team-a"}
+	network := func(host string, cause egress.Cause) error { return &egress.Error{Host: host, Cause: cause} }
+	for name, c := range map[string]struct {
+		source Source
+		err    error
+		remedy string
+	}{
+		"the public root, whatever is wrong": {public, network(PublicGoodHost, egress.Lookup), "reach tuf-repo-cdn.sigstore.dev"},
+		"the public root has expired":        {public, &RefusedError{"it has expired"}, "reach tuf-repo-cdn.sigstore.dev"},
+		"a mirror is late":                   {mirror, network("tuf.example.com", egress.Late), "check that tuf.example.com answers"},
+		"a mirror is in trouble":             {mirror, answered("the TUF repository", 503), "check that the server answers"},
+		"it took too long":                   {mirror, context.DeadlineExceeded, "check that the server answers"},
+		"the name may be wrong":              {mirror, network("tuf.example.com", egress.Lookup), ""},
+		"the path may be wrong":              {mirror, answered("the TUF repository", 404), ""},
+		"the root may be wrong":              {mirror, &RefusedError{"it is not signed"}, ""},
+		"the CA bundle may be missing":       {mirror, network("tuf.example.com", egress.Untrusted), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var caused *UnansweredError
+			err := c.source.failed(c.err)
+			require.ErrorContains(t, err, "the root at ")
+			require.Equal(t, c.remedy != "", errors.As(err, &caused))
+			if caused != nil {
+				require.Contains(t, caused.Remedy, "nothing in the resource needs correcting")
+				require.Contains(t, caused.Remedy, c.remedy)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/bombsimon/logrusr/v4"
@@ -214,6 +215,7 @@ func logOf(log *logrus.Logger, source policy.ObjectRef) *logrus.Entry {
 // prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
 	options.Ready, options.NamespaceLabel, options.Quota = s.Set().Ready, s.NamespaceLabel, s.Quota
+	options.Contact = func(namespace verify.Namespace) string { return strings.Join(s.Contacts(namespace, []string{""}), "; ") }
 	s.Register(options.Metrics)
 	registerProgram(options.Metrics)
 }

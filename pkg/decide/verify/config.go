@@ -91,6 +91,14 @@ func (l *Layer) contact(of policy.ObjectRef) string {
 	return l.Contact
 }
 
+// Contact says whom to ask about what no policy caused: the admins of the team.
+func (c *Config) Contact() string {
+	if len(c.Layers) == 0 {
+		return ""
+	}
+	return c.Layers[0].Contact
+}
+
 // Contacts say whom to ask about the policies that can deny an image, each policy once.
 func (c *Config) Contacts() []Contact {
 	var found []Contact

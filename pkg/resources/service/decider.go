@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
@@ -89,14 +90,14 @@ func (d *Decider) Account(namespace verify.Namespace) verify.Account {
 }
 
 // Contacts say whom to ask about policies that apply in a namespace, in the order of their names,
-// which are as [policy.ObjectRef.String] has them. A policy that names nobody, or does not apply, has
+// which are as [policy.ObjectRef.String] has them; "" is what no policy caused. A policy that names nobody, or does not apply, has
 // none.
 func (d *Decider) Contacts(namespace verify.Namespace, names []string) []string {
 	config, err := d.currentConfig(namespace)
 	if err != nil {
 		return nil
 	}
-	texts := map[string]string{}
+	texts := map[string]string{"": config.Contact(), policy.ObjectRef{}.String(): config.Contact()}
 	for _, c := range config.Contacts() {
 		texts[c.Policy.String()] = c.Text
 	}

@@ -56,3 +56,18 @@ func TestTheSameDenialKeepsTheFirstTraceID(t *testing.T) {
 	reason = "its key was revoked"
 	require.NotEqual(t, first, tracesOf(t, h, path, denied), "another reason")
 }
+
+// Somebody who mistyped an image needs to know whom to ask, too.
+func TestAnImageThatIsNoneSaysWhomToAsk(t *testing.T) {
+	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result { return verdict(policy.Undecided, ns, ref) }), nil,
+		func(o *Options) { o.Contact = func(ns verify.Namespace) string { return "#" + string(ns) } })
+	for _, c := range []struct{ path, key, want string }{
+		{"/v1/verdict", "[team-a]r.example.com/A", ". Ask: #team-a (traceID "},
+		{"/v1/verify", "[team-a]r.example.com/A", ". Ask: #team-a (traceID "},
+		{"/v1/namespaces/team-b/verify", "r.example.com/A", ". Ask: #team-b (traceID "},
+		{"/v1/namespaces/team-b/mutate", "r.example.com/A", ". Ask: #team-b (traceID "},
+	} {
+		require.Contains(t, ask(t, h, c.path, c.key).Items[0].Error, c.want, c.path)
+	}
+	require.Contains(t, ask(t, h, "/v1/verdict", "[team-a]r.example.com/A", "[team-a]r.example.com/a").SystemError, ". Ask: #team-a", "beside one that could not be decided")
+}

@@ -129,6 +129,11 @@ func (k distinctKey) answer(decisions []decision) (verify.Answer, string) {
 	}
 }
 
+// malformed returns why a key is no image, and whom to ask, on one line.
+func (k distinctKey) malformed() string {
+	return policy.OneLine(policy.Verdict{Reason: k.err.Error(), Contact: k.contact}.TextWithin(maxReasonBytes))
+}
+
 // text returns why a target is not allowed and what to do about it, on one line of at most
 // room bytes for each denial.
 func (d *decision) text(room int) string {

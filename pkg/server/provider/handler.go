@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -221,6 +222,11 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %s has too many images in flight, try again", account.Describe())
 	}
 	defer places.leave()
+	for i := range plan.keys {
+		if k := &plan.keys[i]; k.err != nil {
+			k.contact = h.options.Contact(cmp.Or(x.endpoint.namespace, k.namespace))
+		}
+	}
 	x.plan = plan
 
 	if err := h.decide(r.Context(), op, x, places, workBy, margin/2); err != nil {

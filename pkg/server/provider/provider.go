@@ -81,6 +81,8 @@ type Options struct {
 	// Quota returns the name of the ClusterQuota that applies to a namespace, "" if none does.
 	// Default: none ever does.
 	Quota func(verify.Namespace) string
+	// Contact says in one line whom to ask about a key that is no image, "" if nobody is named. Default: nobody.
+	Contact func(verify.Namespace) string
 	// Metrics registers the metrics and is served at /metrics. Default: a new
 	// registry.
 	Metrics *prometheus.Registry
@@ -97,6 +99,9 @@ func (o Options) withDefaults() Options {
 	if o.NamespaceLabel == nil {
 		first := &labels{limit: maxNamespaceLabels}
 		o.NamespaceLabel = func(namespace verify.Namespace) string { return first.capped(namespace.Label()) }
+	}
+	if o.Contact == nil {
+		o.Contact = func(verify.Namespace) string { return "" }
 	}
 	if o.Quota == nil {
 		o.Quota = func(verify.Namespace) string { return "" }

@@ -147,6 +147,7 @@ type distinctKey struct {
 	err    error // set if the key is malformed
 	// namespace is that of a malformed key, if its tag is not what is wrong with it.
 	namespace verify.Namespace
+	contact   string // whom to ask about a malformed key
 }
 
 // plan holds the distinct keys and the distinct targets of a request, in the order

@@ -198,7 +198,7 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 		}
 		b = append(appendString(append(b, `{"key":`...), k.key), ',')
 		if k.err != nil {
-			b = appendString(append(b, `"error":`...), policy.OneLine(k.err.Error())+traced(v.traceID))
+			b = appendString(append(b, `"error":`...), k.malformed()+traced(v.traceID))
 			b = append(b, '}')
 			continue
 		}
@@ -239,11 +239,11 @@ func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []exte
 	items := make([]externaldata.Item, len(p.keys))
 	for i, k := range p.keys {
 		items[i].Key = k.key
-		switch answer, reason := k.answer(decisions); {
+		switch answer, _ := k.answer(decisions); {
 		case answer.Allows():
 			items[i].Value = pinned(k.key, &decisions[k.target], dropTag)
 		case answer == verify.AnswerInvalid:
-			items[i].Error = policy.OneLine(reason) + traced(traceID)
+			items[i].Error = k.malformed() + traced(traceID)
 		default:
 			items[i].Error = decisions[k.target].text(maxReasonBytes) + traced(traceID)
 		}
@@ -314,14 +314,14 @@ const tryAgain = "try again"
 func undecidedText(p plan, decisions []decision, e endpoint) string {
 	var undecided, denied []string
 	for _, k := range p.keys {
-		switch answer, reason := k.answer(decisions); answer {
+		switch answer, _ := k.answer(decisions); answer {
 		case verify.AnswerAllowed, verify.AnswerUnverified, verify.AnswerWarned, verify.AnswerExcepted:
 		case verify.AnswerUndecided:
 			undecided = append(undecided, undecidedHead+k.about("could not be decided", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
 		case verify.AnswerDenied:
 			denied = append(denied, k.about("is denied", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
 		case verify.AnswerInvalid:
-			denied = append(denied, policy.Shown(reason, maxReasonBytes))
+			denied = append(denied, k.malformed())
 		}
 	}
 	more := "… and %d more" // with or without the head, it sorts behind every other line

@@ -48,6 +48,9 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 			continue // a team that tries its own isolation would write into another's report
 		}
 		n, of := noteOf(k, o.TraceID), r.notes
+		if k.Answer == verify.AnswerInvalid {
+			n.Contact = policy.JoinContacts(r.accounts.Contacts(k.Namespace, []string{""}), maxContactBytes)
+		}
 		if k.Undecided() {
 			n.Registry, of = registryOf(k), r.registries
 			if k.Result != nil && n.Remediation == k.Result.Verdict.Remedy.At(n.Registry) { // else it is a mirror's

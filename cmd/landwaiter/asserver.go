@@ -30,7 +30,7 @@ func (f *serviceFlags) enforced(ctx context.Context, person *live.Person, scope 
 	if scope.BreakGlass, err = f.breakGlass(ctx, person); err != nil {
 		return err
 	}
-	if scope.Stopped, err = check.ReadStopped(ctx, person.Client(), f.installed.Namespace, time.Now()); err != nil {
+	if scope.Stopped, scope.Unwatched, err = check.ReadStopped(ctx, person.Client(), f.installed.Namespace, time.Now()); err != nil {
 		return err
 	}
 	scope.Action, err = check.ReadActions(ctx, person.Client())

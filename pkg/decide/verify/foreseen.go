@@ -21,21 +21,46 @@ func (c *Config) MayAllow(ref image.Reference) bool {
 	return decides
 }
 
-// Foreseen returns what the rules of c alone say of ref, or only those of its mandatory policies. It returns
-// false if that depends on evidence. Without mandatory policies nothing is denied by them.
-func (c *Config) Foreseen(ref image.Reference, mandatory bool) (policy.Outcome, bool) {
-	if mandatory && !slices.ContainsFunc(c.Layers, func(l Layer) bool { return l.Mandatory && !l.Warns }) {
-		return policy.Allowed, true
-	}
-	verdict, ok := decided(part{Config: c, alone: mandatory}.plan(ref))
+// Foreseen returns what the rules of c alone say of ref. It returns false if that depends on evidence.
+func (c *Config) Foreseen(ref image.Reference) (policy.Outcome, bool) {
+	verdict, ok := decided(part{Config: c}.plan(ref))
 	return verdict.Outcome(), ok
+}
+
+// Unmeetable reports whether no evidence can satisfy a rule of a mandatory policy for ref or, if ref is the zero
+// Reference, for any image.
+func (c *Config) Unmeetable(source policy.ObjectRef, rule Rule, ref image.Reference) bool {
+	i := slices.IndexFunc(c.Layers, func(l Layer) bool { return l.Mandatory && l.Source == source })
+	if i < 0 {
+		return false
+	}
+	l := c.Layers[i]
+	if ref == (image.Reference{}) {
+		everything, err := image.ParsePattern("**")
+		if err != nil {
+			return false
+		}
+		ref, l.Verifiers = anyImage(), slices.Clone(l.Verifiers)
+		for i, v := range l.Verifiers {
+			all := *v
+			all.Images = []image.Pattern{everything}
+			l.Verifiers[i] = &all
+		}
+	}
+	t := l.planRule(rule, ref)
+	return t.known && t.verdict.Outcome() == policy.Denied
+}
+
+// anyImage stands for an image of which only the rule is known.
+func anyImage() image.Reference {
+	return image.Reference{Host: "registry.example.com", Repository: "any"}
 }
 
 // mayAllow plans ref as if all verifiers of l were sound, and any image with each rule.
 func (l Layer) mayAllow(asked image.Reference) bool {
 	ref, any := asked, asked == (image.Reference{})
 	if any {
-		ref = image.Reference{Host: "registry.example.com", Repository: "any"}
+		ref = anyImage()
 	}
 	everything, err := image.ParsePattern("**")
 	if err != nil {

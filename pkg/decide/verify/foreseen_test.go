@@ -33,7 +33,7 @@ func TestARequirementForMoreSignersThanAreTrustedSendsNobodyToSign(t *testing.T)
 			r := newRegistry()
 			of := config(layer(t, r, c.demand, c.verifiers...))
 			image := ref(t, "r.example.com/app@"+appDigest.String())
-			outcome, known := of.Foreseen(image, false)
+			outcome, known := of.Foreseen(image)
 			require.Equal(t, c.beyond, known && outcome == policy.Denied)
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), of, image).Verdict
 			require.Equal(t, policy.Denied, verdict.Outcome())

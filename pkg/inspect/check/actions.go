@@ -44,15 +44,16 @@ func (i *Inventory) action(name string, labels map[string]string) string {
 	return string(mode)
 }
 
-// ReadStopped returns when Landwaiter last renewed its Lease, and zero if that was lately, or if the person may not
-// know. An error means that the API server did not answer.
-func ReadStopped(ctx context.Context, c client.Reader, namespace string, now time.Time) (time.Time, error) {
+// ReadStopped returns when Landwaiter last renewed its Lease, and zero if that was lately or is not known. Unread is why
+// the person may not know it, "" if they may. An error means that the API server did not answer.
+func ReadStopped(ctx context.Context, c client.Reader, namespace string, now time.Time) (stopped time.Time, unread string, err error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}, Options: Options{Namespace: namespace}}}
 	lease := r.leaseOf(SourceLease, leaseName)
+	unread = r.into.Unread[SourceLease].Why
 	if err := cmp.Or(r.failed, ctx.Err()); err != nil || lease == nil || lease.Spec.RenewTime == nil || held(lease, now) {
-		return time.Time{}, err
+		return time.Time{}, unread, err
 	}
-	return lease.Spec.RenewTime.Time, nil
+	return lease.Spec.RenewTime.Time, "", nil
 }
 
 // ReadActions returns what says of a namespace with its labels what [Inventory.Actions] does, whether it is

@@ -73,14 +73,16 @@ func TestALeaseThatNobodyRenewsSaysThatLandwaiterStopped(t *testing.T) {
 		"not for a while":   {"system", at.Add(5 * time.Minute), true},
 		"there is no Lease": {"other", at.Add(5 * time.Minute), false},
 	} {
-		stopped, err := check.ReadStopped(t.Context(), c, row.namespace, row.now)
+		stopped, unread, err := check.ReadStopped(t.Context(), c, row.namespace, row.now)
 		require.NoError(t, err, name)
+		require.Empty(t, unread, name)
 		require.Equal(t, row.stopped, !stopped.IsZero(), name)
 	}
 	forbidden := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return apierrors.NewForbidden(coordinationv1.Resource("leases"), "landwaiter", nil)
 	}}).Build()
-	stopped, err := check.ReadStopped(t.Context(), forbidden, "system", at)
+	stopped, unread, err := check.ReadStopped(t.Context(), forbidden, "system", at)
 	require.NoError(t, err)
+	require.Equal(t, "you cannot get leases.coordination.k8s.io in namespace system", unread)
 	require.Zero(t, stopped)
 }

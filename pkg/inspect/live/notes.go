@@ -93,7 +93,7 @@ func Grouped(rights []Right) []string {
 
 // stopped says that Landwaiter may not answer, and how old the latest report is if it is older than [staleReport].
 func (s Status) stopped() []string {
-	if s.Stopped.IsZero() {
+	if s.Stopped.IsZero() && s.Unwatched == "" {
 		return nil
 	}
 	var written time.Time
@@ -105,6 +105,9 @@ func (s Status) stopped() []string {
 	old := ""
 	if age := s.At.Sub(written); !written.IsZero() && age > staleReport {
 		old = fmt.Sprintf(", and the latest report here is of %s, %s ago", written.UTC().Format(time.RFC3339), age.Round(time.Minute))
+	}
+	if s.Stopped.IsZero() {
+		return []string{fmt.Sprintf("%s, so nobody can tell from here whether Landwaiter still answers and this is up to date%s", s.Unwatched, old)}
 	}
 	return []string{fmt.Sprintf("Landwaiter may not answer, so this may be out of date: it last renewed its Lease at %s%s; run landwaiter check", s.Stopped.UTC().Format(time.RFC3339), old)}
 }

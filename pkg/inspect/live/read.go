@@ -37,6 +37,8 @@ type Scope struct {
 	// Stopped is when Landwaiter last renewed its Lease, if that is too long ago, and zero otherwise and if the person may
 	// not know. A status asks for it.
 	Stopped time.Time
+	// Unwatched says why the person may not know that, "" if they may.
+	Unwatched string
 	// ClusterResourceNamespace is where objects that cluster resources reference are.
 	ClusterResourceNamespace string
 }

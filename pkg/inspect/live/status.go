@@ -35,6 +35,8 @@ type Status struct {
 	Shown *Shown
 	// Stopped is that of the [Scope], and At is when the Status was read.
 	Stopped, At time.Time
+	// Unwatched is that of the [Scope].
+	Unwatched string
 	// NoReports says that the cluster has no reports, which are written by serve --reports.
 	NoReports bool
 	// SomeExempt says that further namespaces may be exempt from Gatekeeper than those that say so: the person may not
@@ -255,7 +257,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	for _, right := range reports.rights {
 		r.lacks(right)
 	}
-	s.NoReports, s.Rights, s.Shown, s.Stopped, s.At = reports.none, r.rights, r.shown, scope.Stopped, now
+	s.NoReports, s.Rights, s.Shown, s.Stopped, s.Unwatched, s.At = reports.none, r.rights, r.shown, scope.Stopped, scope.Unwatched, now
 	return s, nil
 }
 

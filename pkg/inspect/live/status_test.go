@@ -293,9 +293,14 @@ func TestStatusSaysHowOldItIsWhileLandwaiterMayNotAnswer(t *testing.T) {
 	fields[0].Time = &metav1.Time{Time: today().Add(-10 * time.Minute)}
 	report.SetManagedFields(fields)
 	p, scope := reads(t, nil, report), one("team")
-	require.NotContains(t, strings.Join(statusOf(t, p, scope).Notes(), "\n"), "may not answer")
+	require.NotContains(t, strings.Join(statusOf(t, p, scope).Notes(), "\n"), "up to date")
 	scope.Stopped = today().Add(-5 * time.Minute)
 	s := statusOf(t, p, scope)
 	require.Contains(t, s.Notes(), "Landwaiter may not answer, so this may be out of date: it last renewed its Lease at 2026-11-22T11:55:00Z, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago; run landwaiter check")
 	require.True(t, s.Unknown())
+
+	scope.Stopped, scope.Unwatched = time.Time{}, "you cannot get leases.coordination.k8s.io in namespace landwaiter-system"
+	s = statusOf(t, p, scope)
+	require.Contains(t, s.Notes(), "you cannot get leases.coordination.k8s.io in namespace landwaiter-system, so nobody can tell from here whether Landwaiter still answers and this is up to date, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago")
+	require.False(t, s.Unknown(), "most teams may not")
 }

@@ -19,9 +19,13 @@ const (
 	deniesAll
 )
 
-// Holding returns the mandatory policies that may deny images of x, which does not override them, and
-// whether they deny all of its images, whatever evidence there is.
-func (x *Exception) Holding(mandatory []Policy) (holding []policy.ObjectRef, lifts bool) {
+// Unmeetable reports whether no evidence can satisfy a rule of a policy for an image, or for any image if it is the zero
+// Reference.
+type Unmeetable func(source policy.ObjectRef, rule verify.Rule, ref image.Reference) bool
+
+// Holding returns the mandatory policies that may deny images of x, which does not override them, and whether x lifts
+// anything: false if they deny all of its images, whatever evidence there is.
+func (x *Exception) Holding(mandatory []Policy, unmeetable Unmeetable) (holding []policy.ObjectRef, lifts bool) {
 	if x.images == nil || x.OverrideMandatory {
 		return nil, true
 	}
@@ -33,9 +37,11 @@ func (x *Exception) Holding(mandatory []Policy) (holding []policy.ObjectRef, lif
 		}
 		holds := false
 		for i := range denied {
-			said := p.overall(x, &steps)
+			var said ruling
 			if i < len(x.exact) {
-				said = p.on(x.exact[i], &steps)
+				said = p.on(x.exact[i], unmeetable, &steps)
+			} else {
+				said = p.overall(x, unmeetable, &steps)
 			}
 			holds, denied[i] = holds || said != allowsAll, denied[i] || said == deniesAll
 		}
@@ -50,14 +56,38 @@ func (x *Exception) Holding(mandatory []Policy) (holding []policy.ObjectRef, lif
 func (x *Exception) Named() []image.Reference { return x.exact }
 
 // overall returns what p says of every image of x, as far as the patterns of its rules can match some of them.
-func (p Policy) overall(x *Exception, steps *int) ruling {
+func (p Policy) overall(x *Exception, unmeetable Unmeetable, steps *int) ruling {
 	said := p.rest()
-	for _, rule := range p.Rules {
-		if said != actionOf(rule) && !x.without(rule.Images, steps) {
-			return mayDeny
+	for _, rule := range slices.Backward(p.Rules) {
+		if x.without(rule.Images, steps) {
+			continue
+		}
+		switch own := p.says(rule, image.Reference{}, unmeetable, steps); {
+		case x.within(rule.Images, steps):
+			said = own // no image of x gets to the rules behind
+		case own != said:
+			said = mayDeny
 		}
 	}
 	return said
+}
+
+// within reports whether one of a list of patterns matches every image of x. It takes as many steps as there are.
+func (x *Exception) within(list []image.Pattern, steps *int) bool {
+	return len(x.images.Pinned) == 0 && !slices.ContainsFunc(x.images.Patterns, func(own image.Pattern) bool {
+		return !slices.ContainsFunc(list, func(pattern image.Pattern) bool { return pattern.Covers(own, steps) })
+	})
+}
+
+// says returns what a rule of p says of an image, or of any image if ref is the zero Reference.
+func (p Policy) says(rule verify.Rule, ref image.Reference, unmeetable Unmeetable, steps *int) ruling {
+	if rule.Action == verify.Allow {
+		return allowsAll
+	}
+	if *steps -= 1 + len(rule.Require); rule.Action == verify.Deny || *steps >= 0 && unmeetable(p.Source, rule, ref) {
+		return deniesAll
+	}
+	return mayDeny
 }
 
 // without reports whether no image of x matches a list of patterns. It takes as many steps as there are.
@@ -73,13 +103,13 @@ func (x *Exception) without(list []image.Pattern, steps *int) bool {
 }
 
 // on returns what p says of one image. It takes as many steps as there are.
-func (p Policy) on(ref image.Reference, steps *int) ruling {
+func (p Policy) on(ref image.Reference, unmeetable Unmeetable, steps *int) ruling {
 	for _, rule := range p.Rules {
 		if *steps -= CostOf(rule.Images); *steps < 0 {
 			return mayDeny
 		}
 		if slices.ContainsFunc(rule.Images, func(pattern image.Pattern) bool { return pattern.Match(ref) }) {
-			return actionOf(rule)
+			return p.says(rule, ref, unmeetable, steps)
 		}
 	}
 	return p.rest()
@@ -94,15 +124,4 @@ func (p Policy) rest() ruling {
 		return allowsAll
 	}
 	return deniesAll
-}
-
-func actionOf(rule verify.Rule) ruling {
-	switch rule.Action {
-	case verify.Allow:
-		return allowsAll
-	case verify.Deny:
-		return deniesAll
-	case verify.Require:
-	}
-	return mayDeny
 }

@@ -44,28 +44,28 @@ func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
 // lifting returns the condition of an exception that is in force, and says what mandatory policies leave
 // of it.
 func (c conditions) lifting(x *compile.Exception, message string) Condition {
-	holding, lifts := x.Holding(c.snapshot.Cluster().Mandatory)
+	holding, lifts := x.Holding(c.snapshot.Cluster().Mandatory, c.snapshot.For(verify.Cluster).Unmeetable)
 	names := compile.JoinNames(compile.MapSlice(holding, policy.ObjectRef.String))
 	needs := "it needs overrideMandatory"
 	if x.Source.Namespace != "" {
 		needs += ", which only a ClusterException can have"
 	}
 	switch {
-	case c.foreseen(x, policy.Allowed, false):
+	case c.allowedAnyway(x):
 		return Condition{Reason: policy.ReasonUnused, Message: "it lifts nothing, because policies allow all of its images without it; delete it"}
 	case x.OverrideMandatory:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: message + ", even if a mandatory policy denies them"}
 	case len(holding) == 0:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: message + "; mandatory policies hold"}
-	case lifts && !c.foreseen(x, policy.Denied, true):
+	case lifts:
 		return Condition{True: true, Reason: policy.ReasonMandatoryHolds, Message: message + "; it does not override mandatory policies (" + names + "): " + needs}
 	}
 	return Condition{Reason: policy.ReasonMandatoryHolds, Message: "it allows nothing, because mandatory policies deny all of its images (" + names + "): " + needs}
 }
 
-// foreseen reports whether the rules alone give each image of x the same outcome in every namespace where
-// it may count, whatever evidence there is. Beyond [maxForeseen] images it says no.
-func (c conditions) foreseen(x *compile.Exception, outcome policy.Outcome, mandatory bool) bool {
+// allowedAnyway reports whether the rules alone allow each image of x in every namespace where it may count. Beyond
+// [maxForeseen] images it says no.
+func (c conditions) allowedAnyway(x *compile.Exception) bool {
 	images, namespaces := x.Named(), c.counts(x)
 	if n := len(images) * len(namespaces); n == 0 || n > maxForeseen {
 		return false
@@ -73,7 +73,7 @@ func (c conditions) foreseen(x *compile.Exception, outcome policy.Outcome, manda
 	for _, namespace := range namespaces {
 		config := c.snapshot.For(namespace)
 		for _, ref := range images {
-			if said, known := config.Foreseen(ref, mandatory); !known || said != outcome {
+			if said, known := config.Foreseen(ref); !known || said != policy.Allowed {
 				return false
 			}
 		}

@@ -65,7 +65,7 @@ func TestAPolicyThatTheCRDRefusesStillSaysWhoseImagesItDenies(t *testing.T) {
 			snapshot, _ := written.Compiled(o)
 			ref, err := image.Parse("registry.example.com/app:1")
 			require.NoError(t, err)
-			outcome, known := snapshot.For("team-a").Foreseen(ref, false)
+			outcome, known := snapshot.For("team-a").Foreseen(ref)
 			require.True(t, known)
 			require.Equal(t, c.want, outcome)
 		})

@@ -168,3 +168,15 @@ func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
 		require.Equal(t, want, decider.Account(name), name)
 	}
 }
+
+func TestWhatNoPolicyCausedIsForTheAdminsOfTheTeam(t *testing.T) {
+	set := &service.Set{}
+	tenant := &v1beta1.Tenant{TypeMeta: metav1.TypeMeta{Kind: v1beta1.KindTenant}, ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{Contact: "#iris", HomeNamespace: "iris"}}
+	snapshot, _ := resolve.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1"), namespace("other", "2")}, Resources: []v1beta1.Object{tenant}}, nil, outside())
+	set.Swap(snapshot)
+	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), service.AnyNamespace{})
+	for _, name := range []string{"", policy.ObjectRef{}.String()} {
+		require.Equal(t, []string{"#iris"}, decider.Contacts("iris", []string{name}))
+		require.Empty(t, decider.Contacts("other", []string{name}), "no team is told of another")
+	}
+}

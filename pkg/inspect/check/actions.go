@@ -57,21 +57,21 @@ func ReadStopped(ctx context.Context, c client.Reader, namespace string, now tim
 }
 
 // ReadActions returns what says of a namespace with its labels what [Inventory.Actions] does, whether it is
-// exempt from Gatekeeper, and how many entries of exemptImages are never asked about. Without permission to
+// exempt from Gatekeeper, and which entries of exemptImages are never asked about. Without permission to
 // read constraints, which most teams lack, only labels exempt, and every other action is "". An error means
 // that the API server did not answer.
-func ReadActions(ctx context.Context, c client.Reader) (func(name string, labels map[string]string) (action string, exempt bool, images int), error) {
+func ReadActions(ctx context.Context, c client.Reader) (func(name string, labels map[string]string) (action string, exempt bool, images []string), error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
 	r.foreign(SourceConstraints, "constraints.gatekeeper.sh", "v1beta1", constraintKind, "verifiedimages", &r.into.Constraints)
 	if err := cmp.Or(r.failed, ctx.Err()); err != nil {
 		return nil, err
 	}
 	_, unread := r.into.Unread[SourceConstraints]
-	return func(name string, labels map[string]string) (string, bool, int) {
+	return func(name string, labels map[string]string) (string, bool, []string) {
 		exempt := constraint.Exempt(r.into.Constraints, name, withName(labels, name))
 		if unread && !exempt {
-			return "", false, 0
+			return "", false, nil
 		}
-		return r.into.action(name, labels), exempt, len(constraint.ImagesExemptIn(r.into.Constraints, name, withName(labels, name)))
+		return r.into.action(name, labels), exempt, constraint.ImagesExemptIn(r.into.Constraints, name, withName(labels, name))
 	}, nil
 }

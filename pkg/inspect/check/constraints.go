@@ -122,11 +122,11 @@ func (v *view) imagesExempt(pods []*unstructured.Unstructured, add func(resource
 	left := func(c *unstructured.Unstructured) []string {
 		return slices.DeleteFunc(slices.Clone(constraint.ExemptImages(c)), intended)
 	}
-	fewest := slices.MinFunc(judging, func(a, b *unstructured.Unstructured) int { return len(left(a)) - len(left(b)) })
-	images := left(fewest)
+	images := slices.DeleteFunc(constraint.NeverAsked(judging), intended)
 	if len(images) == 0 {
 		return
 	}
+	fewest := slices.MinFunc(judging, func(a, b *unstructured.Unstructured) int { return len(left(a)) - len(left(b)) })
 	kept := slices.DeleteFunc(slices.Clone(constraint.ExemptImages(fewest)), func(image string) bool { return !intended(image) })
 	operations := operation{Op: "remove", Path: "/spec/parameters/exemptImages"}
 	if len(kept) > 0 {

@@ -15,17 +15,17 @@ func (n NamespaceStatus) GatekeeperDoes() string {
 	case "":
 		return ""
 	case "deny":
-		return "deny: refuses pods whose images are not allowed" + n.butNotFor()
+		return "deny: refuses pods whose images are not allowed" + n.ButNotFor()
 	case "warn":
-		return "warn: admits pods whose images are not allowed, with a warning" + n.butNotFor()
+		return "warn: admits pods whose images are not allowed, with a warning" + n.ButNotFor()
 	case "dryrun":
-		return "dryrun: admits pods whose images are not allowed, and reports them" + n.butNotFor()
+		return "dryrun: admits pods whose images are not allowed, and reports them" + n.ButNotFor()
 	}
 	return "not asked: no constraint matches all pods of the namespace"
 }
 
-// butNotFor counts the images that are never verified, "" if there are none.
-func (n NamespaceStatus) butNotFor() string {
+// ButNotFor counts the images that are never verified, as the end of a sentence, "" if there are none.
+func (n NamespaceStatus) ButNotFor() string {
 	switch n.ExemptImages {
 	case 0:
 		return ""

@@ -31,7 +31,7 @@ func TestAListOfExemptNamespacesThatMayBeIncompleteSaysSo(t *testing.T) {
 		if c.all {
 			scope = Scope{All: true}
 		}
-		scope.Action = func(string, map[string]string) (string, bool, int) { return c.action, c.exempt, 0 }
+		scope.Action = func(string, map[string]string) (string, bool, []string) { return c.action, c.exempt, nil }
 		said := strings.Join(statusOf(t, reads(t, nil), scope).Notes(), "\n")
 		require.Equal(t, c.want, strings.Contains(said, says), "%s: %s", name, said)
 	}
@@ -61,7 +61,7 @@ func TestWhatRunsInAnExemptNamespaceNeedsNoAttention(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := one("team")
-			scope.Action = func(string, map[string]string) (string, bool, int) { return c.action, c.exempt, c.images }
+			scope.Action = func(string, map[string]string) (string, bool, []string) { return c.action, c.exempt, make([]string, c.images) }
 			s := statusOf(t, reads(t, nil, c.objects...), scope)
 			require.Contains(t, s.Namespaces[0].GatekeeperDoes(), c.says)
 			require.Equal(t, c.attention, s.NeedsAttention())

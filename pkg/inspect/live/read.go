@@ -31,9 +31,9 @@ type Scope struct {
 	// for it.
 	BreakGlass Limit
 	// Action says what Gatekeeper does in a namespace with its labels about a pod whose image is not
-	// allowed, "" if that is not known, whether the namespace is exempt, and how many entries of exemptImages
+	// allowed, "" if that is not known, whether the namespace is exempt, and which entries of exemptImages
 	// it never asks about. A status asks for it.
-	Action func(name string, labels map[string]string) (action string, exempt bool, images int)
+	Action func(name string, labels map[string]string) (action string, exempt bool, images []string)
 	// Stopped is when Landwaiter last renewed its Lease, if that is too long ago, and zero otherwise and if the person may
 	// not know. A status asks for it.
 	Stopped time.Time

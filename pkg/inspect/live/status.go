@@ -247,7 +247,9 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		if at := slices.IndexFunc(r.objects.Namespaces, func(o corev1.Namespace) bool { return o.Name == string(name) }); at >= 0 {
 			of := &r.objects.Namespaces[at]
 			if n.BreakGlass = breakGlassOf(of, limit, now); scope.Action != nil {
-				n.Gatekeeper, n.Exempt, n.ExemptImages = scope.Action(of.Name, of.Labels)
+				var left []string
+				n.Gatekeeper, n.Exempt, left = scope.Action(of.Name, of.Labels)
+				n.ExemptImages = len(left)
 				s.SomeExempt = s.SomeExempt || scope.All && n.Gatekeeper == "" && !n.Exempt
 			}
 		}

@@ -22,6 +22,7 @@ type namespaceModel struct {
 	// BreakGlass is what break-glass does, "" if there is none.
 	BreakGlass string
 	Stage      string
+	Never      string // the images that Gatekeeper never asks about, as the end of a sentence
 	Whole      bool // what Gatekeeper does is known
 	Checking   bool // it is being read
 	Picture    picture
@@ -55,6 +56,7 @@ func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namesp
 	}
 	m.DeniedNow, m.Contacts = m.counts.Denied, n.Contacts
 	m.Stage, m.Whole = stageOf(n, actions)
+	m.Never = n.ButNotFor()
 	m.Picture = pictureOf(n)
 	m.Running, m.Pages = paged(runningRows(n), page, func(page int) string {
 		return namespaceHref(name) + "?" + url.Values{"page": {strconv.Itoa(page)}}.Encode()

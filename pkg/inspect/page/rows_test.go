@@ -63,3 +63,10 @@ func TestExemptNamespacesAreAStageOfTheirOwn(t *testing.T) {
 	m := clusterOf(live.Status{Namespaces: []live.NamespaceStatus{exempt, ran("a", "pass")}}, Checked{Actions: map[verify.Namespace]string{"kube-system": "not asked", "a": "not asked"}}, "", 1, time.Time{})
 	require.Equal(t, []stageCount{{stageExempt, 1}, {stageNone, 1}}, m.Teams[0].Stages)
 }
+
+func TestAPageSaysThatSomeImagesAreNeverVerified(t *testing.T) {
+	n := ran("a", "pass")
+	n.ExemptImages = 2
+	m := namespaceOf(live.Status{Namespaces: []live.NamespaceStatus{n}}, "a", map[verify.Namespace]string{"a": "deny"}, 1, time.Time{})
+	require.Equal(t, ", but not for 2 exempt images or paths (exemptImages of the constraint)", m.Never)
+}

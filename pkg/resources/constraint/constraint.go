@@ -45,32 +45,55 @@ func Stricter(a, b Mode) Mode {
 // ModeIn returns the strictest mode of the constraints that match all pods of a namespace with its
 // labels.
 func ModeIn(constraints []unstructured.Unstructured, namespace string, of map[string]string) Mode {
-	mode := None
-	if Ignored(of) {
-		return mode
-	}
-	for i := range constraints {
-		if c := &constraints[i]; MatchesPods(c) && Whole(c) && MatchesNamespace(c, namespace, of) {
-			mode = Stricter(mode, ModeOf(c))
-		}
-	}
+	mode, _ := deciding(constraints, namespace, of)
 	return mode
 }
 
-// ImagesExemptIn returns the entries of exemptImages that [ModeIn] does not hold for: Gatekeeper never asks
-// about such images. If several constraints have that mode, it returns those of the one that has the fewest.
+// ImagesExemptIn returns the entries of exemptImages for which [ModeIn] does not hold in a namespace with its labels.
 func ImagesExemptIn(constraints []unstructured.Unstructured, namespace string, of map[string]string) []string {
-	mode := ModeIn(constraints, namespace, of)
-	if mode == None {
-		return nil
+	_, judging := deciding(constraints, namespace, of)
+	return NeverAsked(judging)
+}
+
+// deciding returns the strictest mode of the constraints that match all pods of a namespace, and those that have it.
+func deciding(constraints []unstructured.Unstructured, namespace string, of map[string]string) (mode Mode, judging []*unstructured.Unstructured) {
+	mode = None
+	if Ignored(of) {
+		return mode, nil
 	}
-	var lists [][]string
 	for i := range constraints {
-		if c := &constraints[i]; MatchesPods(c) && Whole(c) && MatchesNamespace(c, namespace, of) && ModeOf(c) == mode {
-			lists = append(lists, ExemptImages(c))
+		c := &constraints[i]
+		if !MatchesPods(c) || !Whole(c) || !MatchesNamespace(c, namespace, of) || Stricter(mode, ModeOf(c)) != ModeOf(c) || ModeOf(c) == None {
+			continue
+		}
+		if ModeOf(c) != mode {
+			mode, judging = ModeOf(c), nil
+		}
+		judging = append(judging, c)
+	}
+	return mode, judging
+}
+
+// NeverAsked returns the entries of exemptImages that every one of constraints leaves out: Gatekeeper asks about all
+// other images.
+func NeverAsked(constraints []*unstructured.Unstructured) (entries []string) {
+	for _, c := range constraints {
+		for _, entry := range ExemptImages(c) {
+			asked := slices.ContainsFunc(constraints, func(other *unstructured.Unstructured) bool { return !LeftOut(ExemptImages(other), entry) })
+			if !asked && !slices.Contains(entries, entry) {
+				entries = append(entries, entry)
+			}
 		}
 	}
-	return slices.MinFunc(lists, func(a, b []string) int { return len(a) - len(b) })
+	return entries
+}
+
+// LeftOut reports whether entries of exemptImages are for an image as a pod writes it, or for all images of an entry.
+func LeftOut(entries []string, image string) bool {
+	return slices.ContainsFunc(entries, func(entry string) bool {
+		path, below := strings.CutSuffix(entry, "*")
+		return image == entry || below && strings.HasSuffix(path, "/") && strings.HasPrefix(image, path)
+	})
 }
 
 // ExemptImages returns the images that a constraint leaves out: as pods write them, or all below a path that ends in /*.

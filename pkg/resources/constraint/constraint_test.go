@@ -122,6 +122,8 @@ func TestImagesAreExemptFromTheStrictestModeOnly(t *testing.T) {
 		"another one warns for them":        {[]string{`{parameters: {exemptImages: [a]}}`, `{enforcementAction: warn}`}, []string{"a"}},
 		"one elsewhere":                     {[]string{`{parameters: {exemptImages: [a]}, match: {excludedNamespaces: [shop]}}`, `{}`}, nil},
 		"another one is for another kind":   {[]string{`{parameters: {exemptImages: [a]}}`, `{match: {kinds: [{apiGroups: [apps], kinds: [Deployment]}]}}`}, []string{"a"}},
+		"no image is left out by both":      {[]string{`{parameters: {exemptImages: [a]}}`, `{parameters: {exemptImages: [b]}}`}, nil},
+		"a path of the other one covers it": {[]string{`{parameters: {exemptImages: ["r/a/*", x]}}`, `{parameters: {exemptImages: ["r/*"]}}`}, []string{"r/a/*"}},
 		"another one leaves out fewer ones": {[]string{`{parameters: {exemptImages: [a, b]}}`, `{parameters: {exemptImages: [b]}}`}, []string{"b"}},
 	} {
 		var constraints []unstructured.Unstructured

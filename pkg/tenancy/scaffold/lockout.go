@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -236,8 +235,5 @@ func matches(c *unstructured.Unstructured, n needed) bool {
 	case slices.ContainsFunc(list("spec", "match", "excludedNamespaces"), func(pattern string) bool { return constraint.MatchesName(pattern, n.namespace) }):
 		return false
 	}
-	return !slices.ContainsFunc(constraint.ExemptImages(c), func(exempt string) bool {
-		prefix, below := strings.CutSuffix(exempt, "*")
-		return n.image == exempt || below && strings.HasPrefix(n.image, prefix)
-	})
+	return !constraint.LeftOut(constraint.ExemptImages(c), n.image)
 }

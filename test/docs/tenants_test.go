@@ -75,6 +75,8 @@ func TestTheSchemaOfTheTenantChartIsUpToDate(t *testing.T) {
 	flag := map[string]any{"type": "boolean"}
 	schema, err := json.MarshalIndent(map[string]any{
 		"$schema": "http://json-schema.org/draft-07/schema#", "title": "tenant", "type": "object", "additionalProperties": false,
+		// Helm drops the default of a key that is left empty. Without this, an empty "tenants:" would delete every namespace.
+		"required": []string{"constraints", "landwaiter", "objects", "tenants"},
 		"properties": map[string]any{
 			"global":  map[string]any{"type": "object"},
 			"enabled": map[string]any{"type": "boolean"},

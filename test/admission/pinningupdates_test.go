@@ -10,13 +10,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"github.com/landwaiter/landwaiter/config"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -114,4 +118,59 @@ func TestWorkloadsFromBeforePinningCanBeChangedAndDeleted(t *testing.T) {
 		require.NoError(t, w.Client.Delete(suite.Within(t), workload, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 		w.gone(t, workload)
 	}
+}
+
+// As config/gatekeeper/values.yaml has it. Without its condition, Gatekeeper pins the tag of the debug container at each update, and
+// Kubernetes refuses that.
+func TestPodsWithDebugContainersFromBeforePinningCanBeChangedAndDeleted(t *testing.T) {
+	w := installed(t)
+	ns := w.namespace(t)
+	w.admitted(t, ns, w.signed)
+	pod, other := suite.Pod(ns, "debugged", w.signed), suite.Pod(ns, "other", w.signed)
+	require.NoError(t, w.Client.Create(suite.Within(t), pod))
+	require.NoError(t, w.Client.Create(suite.Within(t), other))
+	pod, err := w.debug(t, pod, w.signed)
+	require.NoError(t, err)
+	w.pinFromNowOn(t, ns)
+	labelled := func(value string) error {
+		return change(t, w, pod.DeepCopy(), func(p *corev1.Pod) { p.Labels = map[string]string{"changed": value} })
+	}
+	suite.Eventually(t, func(context.Context) error {
+		if labelled("before") == nil {
+			return errors.New("the tag is not pinned yet")
+		}
+		return nil
+	})
+	w.leaveOut(t, labelled)
+	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(pod), pod))
+	require.NoError(t, change(t, w, pod, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
+	require.NoError(t, deniedFor(change(t, w, pod.DeepCopy(), func(p *corev1.Pod) { p.Spec.Containers[0].Image = w.unsigned }), w.unsigned), "a new image is verified all the same")
+	other, err = w.debug(t, other, w.signed)
+	require.NoError(t, err)
+	require.Contains(t, other.Spec.EphemeralContainers[0].Image, "@sha256:", "a new debug container is pinned")
+	require.NoError(t, w.Client.Delete(suite.Within(t), pod))
+	require.NoError(t, change(t, w, pod, func(p *corev1.Pod) { p.Finalizers = nil }))
+	w.gone(t, pod)
+}
+
+// leaveOut gives Gatekeeper's mutating webhook the conditions of config/gatekeeper/values.yaml until the test ends, and waits until
+// they count.
+func (w *world) leaveOut(t *testing.T, counts func(string) error) {
+	t.Helper()
+	text, err := config.Files.ReadFile("gatekeeper/values.yaml")
+	require.NoError(t, err)
+	var values struct {
+		MutatingWebhookMatchConditions []admissionv1.MatchCondition `json:"mutatingWebhookMatchConditions"`
+	}
+	require.NoError(t, yaml.Unmarshal(text, &values))
+	require.NotEmpty(t, values.MutatingWebhookMatchConditions)
+	webhooks := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "gatekeeper-mutating-webhook-configuration"}}
+	set := func(ctx context.Context, conditions []admissionv1.MatchCondition, resources ...string) {
+		require.NoError(t, w.Client.Get(ctx, client.ObjectKeyFromObject(webhooks), webhooks))
+		webhooks.Webhooks[0].MatchConditions, webhooks.Webhooks[0].Rules[0].Resources = conditions, resources
+		require.NoError(t, w.Client.Update(ctx, webhooks))
+	}
+	t.Cleanup(func() { set(context.Background(), nil, "*") })
+	set(suite.Within(t), values.MutatingWebhookMatchConditions, "*", "pods/ephemeralcontainers") // as Gatekeeper's chart has them
+	suite.Eventually(t, func(context.Context) error { return counts("after") })
 }

@@ -83,7 +83,7 @@ func TestStuckClusterIsFreedWithTheExemptionsOfTheValues(t *testing.T) {
 	namespaces := values.ValidatingWebhookExemptNamespacesLabels[label]
 	require.Contains(t, namespaces, "kube-system")
 	require.Equal(t, values.ValidatingWebhookExemptNamespacesLabels, values.MutatingWebhookExemptNamespacesLabels)
-	require.Equal(t, values.ValidatingWebhookMatchConditions, values.MutatingWebhookMatchConditions)
+	require.Equal(t, values.ValidatingWebhookMatchConditions, values.MutatingWebhookMatchConditions[:1])
 	require.Equal(t, namespaces, values.ControllerManager.ExemptNamespaces)
 	require.Equal(t, "Fail", values.ValidatingWebhookFailurePolicy)
 	require.Equal(t, "Fail", values.MutatingWebhookFailurePolicy)

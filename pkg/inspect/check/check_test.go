@@ -12,8 +12,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/config"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -67,6 +69,9 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"a condition of somebody": {func(_ *testing.T, i *check.Inventory) {
 			guard(i).MatchConditions = []admissionv1.MatchCondition{{Name: "x", Expression: "false"}}
 		}, check.WebhookConditions, `"/webhooks/1/matchConditions","value":[]`},
+		"a condition of the other webhook": {func(t *testing.T, i *check.Inventory) {
+			guard(i).MatchConditions = mutatingConditions(t)
+		}, check.WebhookConditions, `"/webhooks/1/matchConditions","value":[{"name":"not-needed-to-start"`},
 		"a CA that ends": {func(t *testing.T, i *check.Inventory) {
 			guard(i).ClientConfig.CABundle = authority(t, 29*24*time.Hour)
 		}, check.WebhookCA, "kubectl delete secret gatekeeper-webhook-server-cert --namespace=policy"},
@@ -393,4 +398,17 @@ func TestAnAccountUnderItsUserNameIsNotTrusted(t *testing.T) {
 		i.RoleBindings = []rbacv1.RoleBinding{{ObjectMeta: named("team-a", "devs"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "devs"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}}}
 		require.Len(t, check.Examine(i, schema.Embedded()).Findings, want, user)
 	}
+}
+
+// mutatingConditions are what config/gatekeeper/values.yaml has Gatekeeper's mutating webhook leave out.
+func mutatingConditions(t *testing.T) []admissionv1.MatchCondition {
+	t.Helper()
+	text, err := config.Files.ReadFile("gatekeeper/values.yaml")
+	require.NoError(t, err)
+	var values struct {
+		All []admissionv1.MatchCondition `json:"mutatingWebhookMatchConditions"`
+	}
+	require.NoError(t, yaml.Unmarshal(text, &values))
+	require.Len(t, values.All, 2)
+	return values.All
 }

@@ -357,8 +357,9 @@ func libraryRego() string {
 	return regoOf(object)
 }
 
-// knownConditions returns the match conditions of config/gatekeeper/values.yaml, squeezed.
-func knownConditions() []string {
+// knownConditions returns the match conditions of config/gatekeeper/values.yaml for one of the webhooks, squeezed. What the
+// mutating one may leave out, the other one must see.
+func knownConditions(mutating bool) []string {
 	text, err := config.Files.ReadFile("gatekeeper/values.yaml")
 	if err != nil {
 		return nil
@@ -370,8 +371,12 @@ func knownConditions() []string {
 	if err := yaml.Unmarshal(text, &values); err != nil {
 		return nil
 	}
+	conditions := values.Validating
+	if mutating {
+		conditions = values.Mutating
+	}
 	var all []string
-	for _, c := range append(values.Validating, values.Mutating...) {
+	for _, c := range conditions {
 		all = append(all, squeezed(c.Expression))
 	}
 	return all

@@ -11,5 +11,7 @@ func TestTheEmbeddedFilesAreRead(t *testing.T) {
 	shipped, err := ShippedGuardrails(ShippedNamespace)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(shipped), 9)
-	require.Len(t, knownConditions(), 2)
+	require.Len(t, knownConditions(false), 1)
+	require.Equal(t, knownConditions(false), knownConditions(true)[:1])
+	require.Len(t, knownConditions(true), 2)
 }

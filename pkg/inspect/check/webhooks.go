@@ -151,14 +151,14 @@ func webhookMatch(v *view, add func(resource.Finding)) {
 				Why: "the author of a pod chooses its labels, and so decides whether it is verified", Command: h.set("objectSelector", map[string]any{}),
 				Keep: "Gatekeeper's values validatingWebhookObjectSelector and mutatingWebhookObjectSelector: {}"})
 		}
-		known := knownConditions()
+		known := knownConditions(h.mutating)
 		if at := slices.IndexFunc(h.webhook.MatchConditions, func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) }); at >= 0 {
 			kept := slices.DeleteFunc(slices.Clone(h.webhook.MatchConditions), func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) })
 			if kept == nil {
 				kept = []admissionv1.MatchCondition{}
 			}
 			add(resource.Finding{ID: WebhookConditions, Severity: resource.Warning, Object: h.ObjectRef,
-				Message: fmt.Sprintf("webhook %s has the matchCondition %s, which is not in config/gatekeeper/values.yaml: %s", h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
+				Message: fmt.Sprintf("webhook %s has the matchCondition %s, which is not among those of config/gatekeeper/values.yaml for it: %s", h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
 				Why:     "objects that the condition excludes are not verified, and only its author knows which they are",
 				Command: h.set("matchConditions", kept), Keep: "Gatekeeper's values validatingWebhookMatchConditions and mutatingWebhookMatchConditions"})
 		}

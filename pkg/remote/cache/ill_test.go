@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,6 +136,61 @@ func slow(t *testing.T, to string, delay time.Duration) string {
 		}
 	}()
 	return listener.Addr().String()
+}
+
+// loading stands before a Redis that reads its data from the disk: it answers each command as Redis does then, until it is loaded.
+func loading(t *testing.T, to string) (address string, loaded func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	var done atomic.Bool
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer in.Close()
+				if done.Load() {
+					if out, err := net.Dial("tcp", to); err == nil {
+						go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
+						_, _ = io.Copy(in, out)
+					}
+					return
+				}
+				for lines := bufio.NewScanner(in); lines.Scan() && !done.Load(); {
+					if strings.HasPrefix(lines.Text(), "*") { // each command begins with the number of its words
+						if _, err := io.WriteString(in, "-LOADING Redis is loading the dataset in memory\r\n"); err != nil {
+							return
+						}
+					}
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String(), func() { done.Store(true) }
+}
+
+func TestARedisThatStillLoadsIsSkippedAndUsedOnceItHasLoaded(t *testing.T) {
+	server, master := startRedis(t), masterKey()
+	before := shared(t, cache.Connection{URL: server.URL}, master)
+	written(t, before, before, "a")
+	proxy, loaded := loading(t, server.Address())
+	c, said := watched(t, cache.Connection{URL: strings.Replace(server.URL, server.Address(), proxy, 1)}, master)
+	for i := range 40 {
+		require.False(t, found(t, c, "a"))
+		put(t, c, fmt.Sprint(i))
+	}
+	s := &c.Redis.Stats
+	require.Zero(t, s.Hits.Load()+s.Misses.Load()+s.Unopened.Load())
+	require.Positive(t, s.Skipped.Load(), "the breaker is open")
+	require.True(t, said.have("reads fail"))
+	looked := c.Redis.Look(t.Context())
+	require.ErrorContains(t, looked.Err, "LOADING")
+	loaded()
+	eventually(t, func() bool { return found(t, c, "a") }, "it is asked again")
 }
 
 func TestAConnectionThatTakesLongerThanARequestWaitsIsOpenedForTheNextOne(t *testing.T) {

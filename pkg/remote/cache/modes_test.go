@@ -5,6 +5,8 @@ package cache_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -256,10 +259,39 @@ func TestAMasterThatIsDownCostsOnlyItsOwnVerdicts(t *testing.T) {
 }
 
 func TestVerdictsOutliveAFailoverBySentinel(t *testing.T) {
-	servers, err := cluster.StartRedisSentinel(suite.Within(t), t.TempDir())
+	ca, files := certified(t)
+	for name, c := range map[string]struct {
+		secure  cluster.TLS
+		rootCAs []byte
+	}{"plain": {}, "TLS": {files, ca.CertificatePEM}} {
+		t.Run(name, func(t *testing.T) {
+			servers, err := cluster.StartRedisSentinel(suite.Within(t), t.TempDir(), c.secure)
+			require.NoError(t, err)
+			t.Cleanup(servers.Kill)
+			require.Equal(t, c.rootCAs != nil, strings.HasPrefix(servers.URL, "rediss://"))
+			failover(t, servers, cache.Connection{URL: servers.URL, Mode: "sentinel", RootCAs: c.rootCAs})
+		})
+	}
+}
+
+// certified returns a CA, and the files of a certificate for a server.
+func certified(t *testing.T) (*fixture.Authority, cluster.TLS) {
+	t.Helper()
+	ca, err := fixture.NewAuthority("redis")
 	require.NoError(t, err)
-	t.Cleanup(servers.Kill)
-	connection := cache.Connection{URL: servers.URL, Mode: "sentinel"}
+	serving, err := ca.IssueServer("127.0.0.1")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	at := func(name string, content []byte) string {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+		return filepath.Join(dir, name)
+	}
+	return ca, cluster.TLS{Certificate: at("tls.crt", serving.CertificatePEM), Key: at("tls.key", serving.KeyPEM), CA: at("ca.crt", ca.CertificatePEM)}
+}
+
+// failover kills the master, and finds what it had.
+func failover(t *testing.T, servers *cluster.RedisSentinel, connection cache.Connection) {
+	t.Helper()
 	master := masterKey()
 	first, second := shared(t, connection, master), shared(t, connection, master)
 	images := numbered(20)

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +19,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
-	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -303,21 +300,13 @@ func TestTwoInstallationsOnOneRedisOpenNothingOfEachOther(t *testing.T) {
 }
 
 func TestRedisIsReachedWithAClientCertificate(t *testing.T) {
-	ca, err := fixture.NewAuthority("redis")
-	require.NoError(t, err)
-	serving, err := ca.IssueServer("127.0.0.1")
-	require.NoError(t, err)
+	ca, files := certified(t)
 	client, err := ca.IssueClient("landwaiter")
 	require.NoError(t, err)
-	dir := t.TempDir()
-	at := func(name string, content []byte) string {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
-		return filepath.Join(dir, name)
-	}
 	ports, err := cluster.FreePorts(1)
 	require.NoError(t, err)
-	server := startRedis(t, "--tls-port", fmt.Sprint(ports[0]), "--tls-cert-file", at("tls.crt", serving.CertificatePEM), "--tls-key-file", at("tls.key", serving.KeyPEM),
-		"--tls-ca-cert-file", at("ca.crt", ca.CertificatePEM), "--tls-auth-clients", "yes")
+	server := startRedis(t, "--tls-port", fmt.Sprint(ports[0]), "--tls-cert-file", files.Certificate, "--tls-key-file", files.Key,
+		"--tls-ca-cert-file", files.CA, "--tls-auth-clients", "yes")
 	url := strings.Replace(strings.Replace(server.URL, "redis://", "rediss://", 1), server.Address(), fmt.Sprintf("127.0.0.1:%d", ports[0]), 1)
 	connection := cache.Connection{URL: url, RootCAs: ca.CertificatePEM, Certificate: client.CertificatePEM, Key: client.KeyPEM}
 	c := shared(t, connection, masterKey())

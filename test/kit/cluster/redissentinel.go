@@ -29,25 +29,44 @@ type RedisSentinel struct {
 	// also names a Sentinel that does not exist.
 	URL string
 
-	dir  string
-	port int
+	dir         string
+	port        int
+	monitored   int      // port of the master, as the Sentinel and Landwaiter know it
+	certificate []string // settings
 }
 
-// StartRedisSentinel starts a RedisSentinel whose processes log below dir. If it fails, it
-// leaves nothing running.
-func StartRedisSentinel(ctx context.Context, dir string) (*RedisSentinel, error) {
-	ports, err := FreePorts(4)
+// TLS names the files of the certificate that servers prove, and of its CA. The zero value is no TLS.
+type TLS struct{ Certificate, Key, CA string }
+
+// StartRedisSentinel starts a RedisSentinel whose processes log below dir. With TLS, Landwaiter and the servers themselves speak
+// nothing else to each other. If it fails, it leaves nothing running.
+func StartRedisSentinel(ctx context.Context, dir string, secure TLS) (*RedisSentinel, error) {
+	ports, err := FreePorts(7)
 	if err != nil {
 		return nil, err
 	}
+	s := &RedisSentinel{dir: filepath.Join(dir, "sentinel"), port: ports[2], monitored: ports[0]}
+	scheme, sentinel, replica := "redis", ports[2], []string(nil)
 	// By default, diskless replication waits seconds for further replicas.
-	extra := []string{"--repl-diskless-sync-delay", "0", "--masteruser", operator, "--masterauth", redisPassword,
+	master := []string{"--repl-diskless-sync-delay", "0", "--masteruser", operator, "--masterauth", redisPassword,
 		"--user", operator, "on", ">" + redisPassword, "~*", "&*", "+@all"}
-	s := &RedisSentinel{dir: filepath.Join(dir, "sentinel"), port: ports[2],
-		Master:  newRedis(filepath.Join(dir, "master"), ports[0], RedisCommands, extra...),
-		Replica: newRedis(filepath.Join(dir, "replica"), ports[1], RedisCommands, append([]string{"--replicaof", "127.0.0.1", fmt.Sprint(ports[0])}, extra...)...),
-		URL: fmt.Sprintf("redis://landwaiter:%s@%s/0?master_name=landwaiter&username=landwaiter&password=%s&addr=%s",
-			sentinelPassword, loopback(ports[2]), redisPassword, loopback(ports[3]))}
+	if secure != (TLS{}) {
+		s.certificate = []string{"tls-replication yes", "tls-auth-clients no", "tls-cert-file " + secure.Certificate, "tls-key-file " + secure.Key,
+			"tls-ca-cert-file " + secure.CA, "tls-port " + fmt.Sprint(ports[6])}
+		scheme, sentinel, s.monitored = "rediss", ports[6], ports[4]
+		for _, setting := range s.certificate[:5] {
+			name, value, _ := strings.Cut(setting, " ")
+			master = append(master, "--"+name, value)
+		}
+		replica = []string{"--tls-port", fmt.Sprint(ports[5])}
+	}
+	replica = append(append(replica, "--replicaof", "127.0.0.1", fmt.Sprint(s.monitored)), master...)
+	if secure != (TLS{}) {
+		master = append(master, "--tls-port", fmt.Sprint(s.monitored))
+	}
+	s.Master, s.Replica = newRedis(filepath.Join(dir, "master"), ports[0], RedisCommands, master...), newRedis(filepath.Join(dir, "replica"), ports[1], RedisCommands, replica...)
+	s.URL = fmt.Sprintf("%s://landwaiter:%s@%s/0?master_name=landwaiter&username=landwaiter&password=%s&addr=%s",
+		scheme, sentinelPassword, loopback(sentinel), redisPassword, loopback(ports[3]))
 	if err := s.start(ctx); err != nil {
 		s.Kill()
 		return nil, err
@@ -78,10 +97,11 @@ func (s *RedisSentinel) startSentinel() (err error) {
 		"port " + fmt.Sprint(s.port), "bind 127.0.0.1", "dir " + s.dir, "user default off",
 		"user landwaiter on >" + sentinelPassword + " " + SentinelRules,
 		"user " + operator + " on >" + redisPassword + " &* +@all",
-		"sentinel monitor landwaiter 127.0.0.1 " + fmt.Sprint(s.Master.port) + " 1",
+		"sentinel monitor landwaiter 127.0.0.1 " + fmt.Sprint(s.monitored) + " 1",
 		"sentinel auth-user landwaiter " + operator, "sentinel auth-pass landwaiter " + redisPassword,
 		"sentinel down-after-milliseconds landwaiter 500", "sentinel failover-timeout landwaiter 3000",
 	}
+	config = append(config, s.certificate...)
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
 		return fmt.Errorf("start a sentinel: %w", err)
 	}

@@ -3,10 +3,15 @@
 package install
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // uids returns the identities of the chart's objects of some kinds.
@@ -47,6 +52,18 @@ func TestWhatHelmKeepsOutlivesItsSwitch(t *testing.T) {
 	}
 	load.none(t)
 	lasting()
+	suite.Eventually(t, func(ctx context.Context) error { // the replica that leads now does it, a moment after the roll-out
+		list, err := a.providers(t).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, p := range list.Items {
+			if len(p.GetOwnerReferences()) == 0 {
+				return fmt.Errorf("no role owns Provider %s again yet", p.GetName())
+			}
+		}
+		return nil
+	})
 	ran(t, w.remove(t))
 	for _, c := range handed {
 		a.kubectl(t).Must(t, "delete", c.kinds, "--all-namespaces", "--selector=app.kubernetes.io/instance=landwaiter")

@@ -40,12 +40,23 @@ type kubelet struct {
 	host                   string // of port, 127.0.0.1 if empty
 	port                   int    // that Gatekeeper reaches
 
-	template string // of the pods that the process runs for
-	process  *cluster.Process
-	before   []*cluster.Process // those of older templates
-	health   string
-	next     string                 // address of process
-	target   atomic.Pointer[string] // address of the process that is ready
+	logged  int                    // bytes that older processes logged
+	running []served               // the newest last
+	target  atomic.Pointer[string] // address of the process that is ready
+}
+
+// served is the process of the pods of a template.
+type served struct {
+	template, health, address string
+	process                   *cluster.Process
+}
+
+// newest is the process that was started last.
+func (k *kubelet) newest() served {
+	if len(k.running) == 0 {
+		return served{}
+	}
+	return k.running[len(k.running)-1]
 }
 
 // start watches pods until the test ends.
@@ -54,7 +65,9 @@ func (k *kubelet) start(t *testing.T) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(cmp.Or(k.host, "127.0.0.1"), "0"))
 	require.NoError(t, err)
 	k.port = listener.Addr().(*net.TCPAddr).Port
-	k.template, k.process, k.before = "", nil, nil
+	before, err := os.ReadFile(k.log())
+	require.True(t, err == nil || errors.Is(err, os.ErrNotExist), err)
+	k.logged, k.running = len(before), nil
 	k.target.Store(nil)
 	go k.forward(listener)
 	require.NoError(t, os.MkdirAll(k.dir, 0o700))
@@ -73,10 +86,8 @@ func (k *kubelet) start(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}
-		for _, process := range append(k.before, k.process) {
-			if process != nil {
-				process.Kill()
-			}
+		for _, s := range k.running {
+			s.process.Kill()
 		}
 	}()
 	t.Cleanup(func() { stop(); <-done; _ = listener.Close() })
@@ -116,35 +127,46 @@ func (k *kubelet) step(ctx context.Context) error {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	newest := ""
+	k.abandon(pods.Items)
+	waiting := false
 	for _, pod := range pods.Items {
-		if len(pod.Status.Conditions) == 0 || !ready(pod) {
-			newest = pod.Labels[template]
+		if !ready(pod) {
+			waiting = true
 			if err := k.run(ctx, pod); err != nil {
 				return err
 			}
 		}
 	}
-	if newest == "" {
+	if !waiting {
 		return nil
 	}
-	if _, err := stack.Get(ctx, k.health+"/readyz"); err != nil {
+	newest := k.newest()
+	if _, err := stack.Get(ctx, newest.health+"/readyz"); err != nil {
 		return err
 	}
-	address := k.next
-	k.target.Store(&address)
-	for _, process := range k.before {
-		process.Terminate(suite.Patience)
+	k.target.Store(&newest.address)
+	for _, old := range k.running[:len(k.running)-1] {
+		old.process.Terminate(suite.Patience)
 	}
-	k.before = nil
+	k.running = []served{newest}
 	for _, pod := range pods.Items {
-		if pod.Labels[template] == k.template && !ready(pod) {
+		if pod.Labels[template] == newest.template && !ready(pod) {
 			if err := k.report(ctx, pod); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// abandon ends the process of a template that was rolled back: its pods are gone, and those of another one are there.
+func (k *kubelet) abandon(pods []corev1.Pod) {
+	gone := k.newest()
+	if len(k.running) < 2 || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.Labels[template] == gone.template }) {
+		return
+	}
+	gone.process.Kill()
+	k.running = k.running[:len(k.running)-1]
 }
 
 func ready(pod corev1.Pod) bool {
@@ -162,7 +184,7 @@ func (k *kubelet) report(ctx context.Context, pod corev1.Pod) error {
 
 // run replaces the process by one for the template of a pod, if there is none yet.
 func (k *kubelet) run(ctx context.Context, pod corev1.Pod) error {
-	if k.template == pod.Labels[template] {
+	if k.newest().template == pod.Labels[template] {
 		return nil
 	}
 	container := pod.Spec.Containers[0]
@@ -193,15 +215,27 @@ func (k *kubelet) run(ctx context.Context, pod corev1.Pod) error {
 			environment = append(environment, variable.Name+"="+variable.Value)
 		}
 	}
-	if k.process != nil {
-		k.before = append(k.before, k.process)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", ports[2])
-	k.health, k.next, k.template = fmt.Sprintf("http://127.0.0.1:%d", ports[0]), address, pod.Labels[template]
-	k.process, err = cluster.StartProcess(k.LogDir(), cluster.Command{Name: "landwaiter", Path: k.binary, Env: environment,
-		Args: append(args, "--address="+address,
+	next := served{template: pod.Labels[template], health: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), address: fmt.Sprintf("127.0.0.1:%d", ports[2])}
+	next.process, err = cluster.StartProcess(k.LogDir(), cluster.Command{Name: "landwaiter", Path: k.binary, Env: environment,
+		Args: append(args, "--address="+next.address,
 			fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))})
-	return err
+	if err != nil {
+		return err
+	}
+	k.running = append(k.running, next)
+	return nil
+}
+
+// log is the file with what Landwaiter's processes say.
+func (k *kubelet) log() string { return filepath.Join(k.LogDir(), "landwaiter.log") }
+
+// said is what they have said since the start.
+func (k *kubelet) said() string {
+	text, err := os.ReadFile(k.log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[min(k.logged, len(text)):])
 }
 
 // mount writes the Secrets and ConfigMaps of volumes into folders.

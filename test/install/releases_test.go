@@ -8,25 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
-
-// replicas are those that the Deployment is to have.
-func (a *admin) replicas(t *testing.T) int32 {
-	t.Helper()
-	var d appsv1.Deployment
-	require.NoError(t, a.Client.Get(suite.Within(t), client.ObjectKey{Namespace: suite.System, Name: "landwaiter"}, &d))
-	return *d.Spec.Replicas
-}
-
-// scaled sets replicas as a HorizontalPodAutoscaler does, by the subresource.
-func (a *admin) scaled(t *testing.T, replicas string) {
-	t.Helper()
-	a.kubectl(t).Must(t, "scale", "deployment/landwaiter", "--namespace", suite.System, "--replicas", replicas)
-}
 
 func TestReplicasStayAsTheyAreWhenAutoscalingIsSwitchedOn(t *testing.T) {
 	a := administered(t)

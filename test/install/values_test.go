@@ -32,20 +32,6 @@ const monitoringKinds = `
   group: monitoring.coreos.com, scope: Namespaced, names: {kind: PrometheusRule, listKind: PrometheusRuleList, plural: prometheusrules, singular: prometheusrule},
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
 
-// overlaid merges values as Helm merges files.
-func overlaid(base, more map[string]any) map[string]any {
-	merged := maps.Clone(base)
-	for key, value := range more {
-		inner, ok := value.(map[string]any)
-		if below, both := merged[key].(map[string]any); ok && both {
-			merged[key] = overlaid(below, inner)
-			continue
-		}
-		merged[key] = value
-	}
-	return merged
-}
-
 // templated renders values as a release in [suite.System].
 func templated(t *testing.T, release string, values map[string]any) suite.Result {
 	t.Helper()
@@ -57,7 +43,7 @@ func templated(t *testing.T, release string, values map[string]any) suite.Result
 }
 
 // sets is how many sets of values are tried.
-const sets = 40
+const sets = 100
 
 // requireAccepted asks an API server about objects; it has asked before about those in seen.
 func requireAccepted(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured, seen map[string]bool, about string) {
@@ -195,4 +181,53 @@ func TestAWrongTypeOfEachValueAndAWordThatIsNoneAreRefusedByName(t *testing.T) {
 	for _, path := range paths {
 		require.Contains(t, result.Stderr, "at '"+path)
 	}
+}
+
+// emptied returns the values of a schema that are true or false, numbers or lists of names, each without a value, and the lines that
+// name them.
+func emptied(schema map[string]any, path string, lines map[string][]string) map[string]any {
+	values := map[string]any{}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		property := property.(map[string]any) //nolint:forcetypeassert // a panic fails the test too
+		switch {
+		case name == "global" || path == "" && name == "enabled":
+		case property["type"] == "boolean" || path == "/clientCA" && name == "names" || path == "/provider" && strings.HasSuffix(name, "Seconds"):
+			values[name] = nil
+			lines[path] = append(lines[path], name)
+		case property["properties"] != nil:
+			if below := emptied(property, path+"/"+name, lines); len(below) > 0 {
+				values[name] = below
+			}
+		}
+	}
+	return values
+}
+
+// A key with nothing behind its colon is null, and Helm drops the default of such a key: a value that is true by default would be
+// false without a word.
+func TestAValueThatIsLeftEmptyIsNotTakenForFalse(t *testing.T) {
+	for _, c := range []struct {
+		folder string
+		least  int
+	}{{chart, 30}, {tenantChart, 2}} {
+		text, err := os.ReadFile(filepath.Join(c.folder, "values.schema.json"))
+		require.NoError(t, err)
+		var schema map[string]any
+		require.NoError(t, json.Unmarshal(text, &schema))
+		lines, count := map[string][]string{}, 0
+		values, err := yaml.Marshal(emptied(schema, "", lines))
+		require.NoError(t, err)
+		refused := helm(t).Run(t, string(values), "template", "landwaiter", c.folder, "--values", "-")
+		require.NotZero(t, refused.Code)
+		for path, names := range lines {
+			for _, name := range names {
+				require.Regexp(t, `at '`+path+`': missing propert\w+ [^\n]*'`+name+`'`, refused.Stderr)
+				count++
+			}
+		}
+		require.Greater(t, count, c.least-1)
+	}
+	refused := helm(t).Run(t, "tenants:\n", "template", "landwaiter", tenantChart, "--values", "-")
+	require.Contains(t, refused.Stderr, "missing property 'tenants'", "Helm would delete every namespace")
 }

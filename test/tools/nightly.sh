@@ -40,7 +40,7 @@ tagged() {
     export LANDWAITER_SIGSTORE_BIN LANDWAITER_ORAS LANDWAITER_REGISTRIES
     test/tools/packages.sh docker-registry
     ;;
-  ./test/gitops | ./test/dev)
+  ./test/gitops | ./test/dev | ./test/install)
     LANDWAITER_FLUX_TOOLS=$(test/tools/flux/build.sh)
     LANDWAITER_COSIGN_V3=$(test/tools/build.sh)/cosign-v3
     export LANDWAITER_FLUX_TOOLS LANDWAITER_COSIGN_V3

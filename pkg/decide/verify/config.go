@@ -91,12 +91,22 @@ func (l *Layer) contact(of policy.ObjectRef) string {
 	return l.Contact
 }
 
-// Contact says whom to ask about what no policy caused: the admins of the team.
-func (c *Config) Contact() string {
-	if len(c.Layers) == 0 {
-		return ""
+// ContactsOf says whom to ask about policies by their names, in that order. For what no policy caused, which has the
+// name "" or that of the zero ObjectRef, these are the admins of the team.
+func (c *Config) ContactsOf(names []string) (found []string) {
+	texts := map[string]string{}
+	for _, of := range c.Contacts() {
+		texts[of.Policy.String()] = of.Text
 	}
-	return c.Layers[0].Contact
+	if len(c.Layers) > 0 {
+		texts[""], texts[policy.ObjectRef{}.String()] = c.Layers[0].Contact, c.Layers[0].Contact
+	}
+	for _, name := range names {
+		if text := texts[name]; text != "" {
+			found = append(found, text)
+		}
+	}
+	return found
 }
 
 // Contacts say whom to ask about the policies that can deny an image, each policy once.

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
@@ -62,8 +61,8 @@ func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 // UnansweredError says that a source could not be fetched because of something outside the resource that names it.
 type UnansweredError struct {
 	Err error
-	// Remedy says what to do about it, as one clause.
-	Remedy string
+	// Server is what was asked, and Instead what else can be done than to bring it back, as the end of a clause.
+	Server, Instead string
 }
 
 // Error returns why it could not be fetched.
@@ -94,9 +93,9 @@ func (s Source) failed(err error) error {
 // unanswered returns an error that no correction of a resource mends.
 func (s Source) unanswered(why error, host string) error {
 	if s.Kind == TUF && s.Address == "" {
-		return &UnansweredError{why, policy.Outside("let Landwaiter's pods reach " + PublicGoodHost + ", or reference a TrustStore with a mirror (source.tuf) or a copy of the root (source.inline)")}
+		return &UnansweredError{why, PublicGoodHost, "; or reference a TrustStore with a mirror (source.tuf) or a copy of the root (source.inline)"}
 	}
-	return &UnansweredError{why, policy.Outside(policy.Answers(cmp.Or(host, "the server")))}
+	return &UnansweredError{Err: why, Server: cmp.Or(host, "the server")}
 }
 
 // refused returns an error where no source may use the identity of this process.

@@ -173,7 +173,7 @@ func (m Referenced) known(source external.Source) (external.Value, error) {
 	case known.Content == nil && errors.Is(known.Err, external.ErrNoRight):
 		return known, resource.Reasoned(policy.ReasonAccessDenied, known.Err)
 	case known.Content == nil && errors.As(known.Err, &unanswered):
-		return known, resource.Outside(unanswered.Remedy, known.Err)
+		return known, resource.Outside(policy.Outside(policy.Answers(unanswered.Server)+unanswered.Instead), known.Err)
 	case known.Content == nil && known.Err != nil:
 		return known, resource.Reasoned(policy.ReasonUnreadable, known.Err)
 	case known.Content == nil:

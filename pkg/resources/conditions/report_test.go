@@ -208,7 +208,7 @@ func TestAPolicyNamesAllVerifiersThatItCannotUse(t *testing.T) {
 func TestWhatSomethingOutsideCausedIsNotToBeCorrected(t *testing.T) {
 	const keyless = "type: Cosign\ncosign: {keyless: {identities: [{issuer: \"https://token.actions.githubusercontent.com\", subject: \"https://github.com/acme/app/.github/workflows/r.yml@refs/heads/main\"}]%s}}"
 	lost := func(source external.Source) external.Value {
-		return external.Value{Err: &external.UnansweredError{Err: errors.New("the root could not be fetched"), Remedy: policy.Outside("let it through")}}
+		return external.Value{Err: &external.UnansweredError{Err: errors.New("the root could not be fetched"), Server: "tuf.example.com", Instead: "; or use a copy"}}
 	}
 	mirror := external.Source{Kind: external.TUF, Address: "https://tuf.example.com", Root: "{}", Owner: "team-a"}
 	const store = "type: SigstoreRoot\nsource: {tuf: {mirror: \"https://tuf.example.com\", root: \"{}\"}}"
@@ -219,8 +219,8 @@ func TestWhatSomethingOutsideCausedIsNotToBeCorrected(t *testing.T) {
 		refs      []string
 		denial    string
 	}{
-		"the public-good root":             {[]string{written.Namespace("team-a", "1"), written.Object("Verifier", "team-a", "v", fmt.Sprintf(keyless, ""))}, external.Source{Kind: external.TUF, Owner: "team-a"}, []string{"Verifier team-a/v"}, "let it through"},
-		"the root of a mirror":             {own, mirror, []string{"TrustStore team-a/root", "Verifier team-a/v"}, "let it through"},
+		"the public-good root":             {[]string{written.Namespace("team-a", "1"), written.Object("Verifier", "team-a", "v", fmt.Sprintf(keyless, ""))}, external.Source{Kind: external.TUF, Owner: "team-a"}, []string{"Verifier team-a/v"}, "check that tuf.example.com answers, and that Landwaiter's pods can reach it; or use a copy"},
+		"the root of a mirror":             {own, mirror, []string{"TrustStore team-a/root", "Verifier team-a/v"}, "check that tuf.example.com answers, and that Landwaiter's pods can reach it; or use a copy"},
 		"the root of a cluster's Verifier": {[]string{written.Namespace("team-a", "1"), written.Object("ClusterVerifier", "", "v", fmt.Sprintf(keyless, ""))}, external.Source{Kind: external.TUF}, []string{"ClusterVerifier v"}, "ask a cluster admin to read that condition"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestWhatSomethingOutsideCausedIsNotToBeCorrected(t *testing.T) {
 			for _, ref := range c.refs {
 				report := written.ReportOn(t, s, ref)
 				require.Equal(t, "!Unreadable", written.Short(report.Ready))
-				require.Contains(t, report.Ready.Message, "nothing in the resource needs correcting: Landwaiter tries again by itself; if it lasts, let it through")
+				require.Contains(t, report.Ready.Message, "nothing in the resource needs correcting: Landwaiter tries again by itself; if it lasts, check that tuf.example.com answers, and that Landwaiter's pods can reach it; or use a copy")
 			}
 			v := written.Verdict(t, s, "team-a", "registry.example.com/app")
 			require.Equal(t, policy.Denied, v.Outcome(), "it admits nothing")

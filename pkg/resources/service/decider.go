@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
@@ -97,17 +96,7 @@ func (d *Decider) Contacts(namespace verify.Namespace, names []string) []string 
 	if err != nil {
 		return nil
 	}
-	texts := map[string]string{"": config.Contact(), policy.ObjectRef{}.String(): config.Contact()}
-	for _, c := range config.Contacts() {
-		texts[c.Policy.String()] = c.Text
-	}
-	var found []string
-	for _, name := range names {
-		if text := texts[name]; text != "" {
-			found = append(found, text)
-		}
-	}
-	return found
+	return config.ContactsOf(names)
 }
 
 // covers reports whether snapshot can answer for a namespace.

@@ -56,7 +56,6 @@ func (c *clusterFlags) register(f *pflag.FlagSet) {
 		v.StringVar(&o.OperatedRole, "operated-tenants", "", "ClusterRole in which serve lists the existing Tenants for the operator guardrails (empty: none)")
 		v.StringVar(&c.providerSuffix, "provider-suffix", "", "suffix of the ClusterRole that owns a --provider-object: object NAME requires ClusterRole NAME+suffix, and is deleted with this ClusterRole (empty: no owner)")
 	})
-	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "maintain ConfigMap landwaiter-effective-rules in each tenant namespace; requires the guardrails")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of changed workloads, and re-verify images of running pods before the verdict expires")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events into each namespace; implies --warm-up")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in --own-namespace with the serving certificate, instead of --tls-dir")
@@ -81,8 +80,8 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 		return errors.New("without a client CA, any client could send requests: use --client-ca FILE, --client-ca secret/NAMESPACE/NAME, or --insecure-no-client-auth")
 	case noCluster && (c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || c.providerCA != "" || len(files.ClientCASecrets)+len(c.providerObjects) > 0):
 		return errors.New("--config-dir uses no Kubernetes API: leave out --cluster-role operated-tenants, --tls-secret, --client-ca secret/…, --rotate-certificates and --provider-object")
-	case noCluster && (c.warmUp || c.reports || c.controller.ShowRules):
-		return errors.New("--warm-up, --reports and --show-effective-rules require the Kubernetes API: leave out --config-dir")
+	case noCluster && (c.warmUp || c.reports):
+		return errors.New("--warm-up and --reports require the Kubernetes API: leave out --config-dir")
 	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
 		return errors.New("--ttl warm-up requires --warm-up or --reports")
 	case c.warmUpInterval < 0:

@@ -103,6 +103,6 @@ func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
 	if o.pin {
 		o.options.Mutation.Pins = resolve.Pins
 	}
-	o.options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
+	o.options.Onboard = onboard.Options{Landwaiter: account, ClusterRights: true, Constraints: true}
 	return program.Failed(operator.Run(ctx, config, log, o.options))
 }

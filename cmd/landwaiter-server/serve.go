@@ -215,7 +215,9 @@ func logOf(log *logrus.Logger, source policy.ObjectRef) *logrus.Entry {
 // prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
 	options.Ready, options.NamespaceLabel, options.Quota = s.Set().Ready, s.NamespaceLabel, s.Quota
-	options.Contact = func(namespace verify.Namespace) string { return strings.Join(s.Contacts(namespace, []string{""}), "; ") }
+	options.Contact = func(namespace verify.Namespace) string {
+		return strings.Join(s.Contacts(namespace, []string{""}), "; ")
+	}
 	s.Register(options.Metrics)
 	registerProgram(options.Metrics)
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // observed is how serve runs in the cluster, nil if that is not known, and then why not.
@@ -71,9 +69,6 @@ func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server
 	if err := person.ReadableBy(ctx, f.server(serve), states...); err != nil {
 		return err
 	}
-	if serve == nil && states[0].Shown != nil {
-		return f.asShown(states[0].Shown)
-	}
 	if serve == nil {
 		if !f.served.Changed("break-glass") {
 			why = "it is unknown whether serve runs with --break-glass: " + why + "; if it does, repeat its value: --serve-flag=break-glass=24h"
@@ -83,19 +78,13 @@ func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server
 		}
 		return nil
 	}
-	return f.inherit(serve.Flag, "namespace "+f.installed.Namespace)
-}
-
-// inherit gives the flags about exceptions that the person did not the values that serve has,
-// as from says.
-func (f *serviceFlags) inherit(value func(name string) (string, bool), from string) error {
 	for _, name := range []string{"max-exception", "max-delegation", "break-glass"} {
-		value, given := value(name)
+		value, given := serve.Flag(name)
 		if !given || f.served.Changed(name) {
 			continue
 		}
 		if err := f.served.Set(name, value); err != nil {
-			return fmt.Errorf("read the flags of serve in %s: %w", from, err)
+			return fmt.Errorf("read the flags of serve in namespace %s: %w", f.installed.Namespace, err)
 		}
 	}
 	return nil
@@ -109,22 +98,4 @@ func (f *serviceFlags) server(serve *check.Serve) live.Server {
 		server.ReferenceReaderRole = serve.Named("cluster-role", "reference-reader", server.ReferenceReaderRole)
 	}
 	return server
-}
-
-// asShown gives the flags about exceptions that the person did not the values that Landwaiter
-// shows with the cluster's rules.
-func (f *serviceFlags) asShown(shown *live.Shown) error {
-	values := map[string]string{"max-exception": shown.MaxException, "max-delegation": shown.MaxDelegation}
-	if shown.MaxBreakGlass != "" {
-		values["break-glass"] = shown.MaxBreakGlass
-	}
-	value := func(name string) (string, bool) { value, given := values[name]; return value, given }
-	return f.inherit(value, "ConfigMap "+resource.ShownName+" of namespace "+shown.Namespace)
-}
-
-// sayShown says which rules of the cluster were used, where the person may not list them.
-func sayShown(stderr io.Writer, shown *live.Shown) {
-	if shown != nil {
-		program.Say(stderr, "note: %s", shown.Note())
-	}
 }

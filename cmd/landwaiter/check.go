@@ -50,7 +50,7 @@ grants all permissions that check needs, and none for Secrets.
 
 --tenants compares every Tenant with the cluster, --tenant only the named Tenant. Without
 permission to list Tenants, check compares one namespace (-n) and the home namespace of its
-Tenant, if the server runs with --show-effective-rules.
+Tenant, if you can get the Tenant.
 
 --isolation impersonates the people and ServiceAccounts of each Tenant, and sends requests that
 must be refused. All requests are dry runs. It reads no Secrets.
@@ -214,27 +214,26 @@ func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *
 	return f.end(cmd, printed)
 }
 
-// own checks a namespace of the person's own team, and its home namespace, by what Landwaiter shows
-// there. refused is why the whole cluster is not checked.
+// own checks a namespace of the person's own team, and its home namespace. refused is why the whole cluster is not
+// checked.
 func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.Engine, refused error) ([]resource.Finding, []resource.Unchecked, error) {
 	_, namespace, err := f.by.scope(false)
 	if err != nil {
 		return nil, nil, err
 	}
-	var found corev1.ConfigMap
-	if err := c.Get(ctx, client.ObjectKey{Namespace: string(namespace), Name: resource.ShownName}, &found); err != nil {
-		return nil, nil, fmt.Errorf("%w; a team can check its own namespace (-n) if serve runs with %s: %w", refused, live.ShowFlag, err)
+	var found corev1.Namespace
+	if err := c.Get(ctx, client.ObjectKey{Name: string(namespace)}, &found); err != nil {
+		return nil, nil, fmt.Errorf("%w; and get namespace %s: %w", refused, namespace, err)
 	}
-	shown, err := resource.ReadShown(&found)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read ConfigMap %s of namespace %s: %w", resource.ShownName, namespace, err)
+	name := found.Labels[v1beta1.LabelTenant]
+	if name == "" || f.tenant != "" && f.tenant != name {
+		return nil, nil, fmt.Errorf("%w; a team can check its own namespace (-n), and the label %s of %s names Tenant %q", refused, v1beta1.LabelTenant, namespace, name)
 	}
-	for _, object := range shown.Resources {
-		if tenant, ok := object.(*v1beta1.Tenant); ok && (f.tenant == "" || f.tenant == tenant.Name) {
-			return engine.CheckOwn(ctx, tenant, string(namespace))
-		}
+	var tenant v1beta1.Tenant
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, &tenant); err != nil {
+		return nil, nil, fmt.Errorf("%w; landwaiter tenant add %s lets a team read its own Tenant: %w", refused, name, err)
 	}
-	return nil, nil, fmt.Errorf("%w; and namespace %s belongs to Tenant %s, or to one whose rules cannot be shown", refused, namespace, shown.Tenant)
+	return engine.CheckOwn(ctx, &tenant, string(namespace))
 }
 
 // isolated tries whether teams are apart.

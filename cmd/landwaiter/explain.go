@@ -62,7 +62,7 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 	began := time.Now()
 	result := by.verifyAll(ctx, []live.Use{q})[0]
 	took := time.Since(began)
-	e := printedExplanation{printedResult: printable(q.Image, result), Resources: live.Choices(snapshot, by.hidden(), q.Namespace), Locations: mapped(result.Looked, printableLocation),
+	e := printedExplanation{printedResult: printable(q.Image, result), Resources: live.Choices(snapshot, q.Namespace), Locations: mapped(result.Looked, printableLocation),
 		Generation: snapshot.For(q.Namespace).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
 	if ref, err := image.Parse(q.Image); f.compare && err == nil {
 		e.Origin = printableOrigin(live.CompareOrigin(ctx, snapshot, q.Namespace, ref))

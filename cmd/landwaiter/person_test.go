@@ -17,6 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -71,8 +72,8 @@ func TestHomesOfOtherTenantsAreNotSaidToBeMissing(t *testing.T) {
 
 func TestOnlyWhatExistsCanBeDeleted(t *testing.T) {
 	state := live.State{Namespaces: []verify.Namespace{"a"}, Objects: resource.Objects{
-		Resources: []v1beta1.Object{&v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "v"}}},
-		Hidden:    []resource.Hidden{{Source: policy.ObjectRef{Kind: "ClusterStore"}}},
+		Resources:  []v1beta1.Object{&v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "v"}}},
+		Unreadable: []resource.Unreadable{{Source: policy.ObjectRef{Kind: "ClusterStore"}}},
 	}}
 	for text, says := range map[string]string{
 		"verifier/v":         "",
@@ -92,30 +93,32 @@ func TestOnlyWhatExistsCanBeDeleted(t *testing.T) {
 	}
 }
 
-func TestAnUndecidedImageNamesEveryPermissionThatIsMissing(t *testing.T) {
-	lacks := func(kinds ...string) (list []live.Right) {
-		for _, kind := range kinds {
-			list = append(list, live.Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.Group, Resource: kind}})
-		}
-		return list
+func TestWhatAPersonCannotReadIsSaidOnceBeforeTheAnswers(t *testing.T) {
+	list := func(kind string) live.Right {
+		return live.Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.Group, Resource: kind}}
 	}
-	undecided, denied := []verify.Result{{Verdict: policy.NotDecided(policy.ObjectRef{}, "you cannot")}}, []verify.Result{{}}
 	for name, c := range map[string]struct {
-		rights  []live.Right
-		results []verify.Result
-		says    string
+		unread   map[string]string // kinds and their plurals
+		problems []resource.Problem
+		says     []string
 	}{
-		"several": {lacks("clusterstores", "tenants"), undecided, "to decide, you need all of these permissions:\n" +
-			"- you cannot list clusterstores.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader\n" +
-			"- you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader\n"},
-		"one, which the reason names": {lacks("tenants"), undecided, ""},
-		"it is decided":               {lacks("clusterstores", "tenants"), denied, ""},
+		"everything can be read": {},
+		"only exceptions cannot": {unread: map[string]string{"ClusterException": "clusterexceptions"}},
+		"two kinds of the cluster": {unread: map[string]string{"ClusterStore": "clusterstores", "ClusterVerifier": "clusterverifiers"}, says: []string{
+			"you cannot read everything that decides in namespace team-a, so the images there are undecided:",
+			"- you cannot list clusterverifiers, clusterstores; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader",
+			"with the role edit in the namespace, you can also ask the server, which creates nothing: kubectl run NAME -n team-a --image=IMAGE --dry-run=server"}},
+		"a Secret": {problems: []resource.Problem{{Source: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "x"}, Reason: policy.ReasonUnreadable, Message: "you cannot get it"}}, says: []string{
+			"with the role edit in the namespace, you can also ask the server, which creates nothing: kubectl run NAME -n team-a --image=IMAGE --dry-run=server"}},
 	} {
-		var out bytes.Buffer
-		rules{state: &live.State{Rights: c.rights}}.sayLacking(&out, c.results)
-		require.Equal(t, c.says, out.String(), name)
+		state := live.State{Namespaces: []verify.Namespace{"team-a"}, Objects: resource.Objects{Person: true, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}}}}
+		for kind, plural := range c.unread {
+			state.Rights = append(state.Rights, list(plural))
+			state.Objects.Unreadable = append(state.Objects.Unreadable, resource.Unreadable{Source: policy.ObjectRef{Kind: kind}, Why: list(plural).String()})
+		}
+		snapshot, _ := resolve.New(state.Objects, nil, resolve.Nowhere())
+		require.Equal(t, c.says, unreadable(state, snapshot, c.problems), name)
 	}
-	rules{}.sayLacking(nil, undecided)
 }
 
 func TestCheckNamesTheRoleThatChecksTheRest(t *testing.T) {

@@ -47,10 +47,9 @@ resources, and as if you had applied NEW.yaml and removed the objects of --delet
 image whose verdict would change, with the reason and the fix, each image that an exception in
 NEW.yaml is for, and the totals of each namespace. It changes nothing.
 
-Preview reads the cluster with your permissions. If you lack a permission, the rows that depend on
-it are UNKNOWN and name it; all other rows are exact. Without permission to read cluster
-resources, preview reads them from ConfigMap landwaiter-effective-rules in the namespace, which
-serve writes with --show-effective-rules. docs/howto/preview.md lists the roles to bind.
+Preview reads the cluster with your permissions. If you cannot read everything that decides about
+an image, the image is UNKNOWN; all other rows are exact. Standard error first names the roles that
+you lack; docs/howto/preview.md lists the roles to bind.
 
 NEW.yaml can contain all kinds of landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and
 ServiceAccounts that they need. An object replaces the cluster's whole object, and gets the
@@ -181,6 +180,7 @@ type look struct {
 	rows          []live.Row
 	missing       []live.Right
 	problems      []resource.Problem
+	told          []string // what the person cannot read
 }
 
 // at looks at the namespaces of scope. It judges nothing if one does not exist.
@@ -199,7 +199,6 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if err := l.service.asServer(ctx, l.person, server, &l.before, &l.after); err != nil {
 		return l.failed(err)
 	}
-	sayShown(l.stderr, l.before.Shown)
 	options, err := l.service.Complete()
 	if err != nil {
 		return err
@@ -216,7 +215,7 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 			return l.failed(err)
 		}
 	}
-	rows, problems, err := judge(ctx, l.progress, options, l.before, l.after, l.change.Named(uses, l.after))
+	rows, problems, err := judge(ctx, l, options, l.change.Named(uses, l.after))
 	if err != nil {
 		return err
 	}
@@ -332,9 +331,9 @@ func absent(before live.State, deleted []policy.ObjectRef) error {
 	}
 	for _, ref := range deleted {
 		level := policy.ObjectRef{Kind: ref.Kind, Namespace: ref.Namespace, Name: ""}
-		hidden := slices.ContainsFunc(before.Objects.Hidden, func(h resource.Hidden) bool { return h.Source == level })
+		unread := slices.ContainsFunc(before.Objects.Unreadable, func(u resource.Unreadable) bool { return u.Source == level })
 		looked := ref.Namespace == "" || slices.Contains(before.Namespaces, verify.Namespace(ref.Namespace))
-		if _, ok := v1beta1.KindNamed(ref.Kind); ok && looked && !hidden && !there[ref] {
+		if _, ok := v1beta1.KindNamed(ref.Kind); ok && looked && !unread && !there[ref] {
 			return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("--delete: %s does not exist", ref)}
 		}
 	}
@@ -343,19 +342,25 @@ func absent(before live.State, deleted []policy.ObjectRef) error {
 
 // judge decides about images with the resources as they are and as they would be, and
 // returns the problems that the change brings.
-func judge(ctx context.Context, progress io.Writer, options service.Options, before, after live.State, uses []live.Use) ([]live.Row, []resource.Problem, error) {
-	s, old, err := service.Open(ctx, before.Objects, options)
+func judge(ctx context.Context, l *look, options service.Options, uses []live.Use) ([]live.Row, []resource.Problem, error) {
+	s, old, err := service.Open(ctx, l.before.Objects, options)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer s.Close()
-	next, problems := s.Rehearse(ctx, after.Objects)
+	next, problems := s.Rehearse(ctx, l.after.Objects)
+	for _, line := range slices.Concat(unreadable(l.before, s.Set().Snapshot(), old), unreadable(l.after, next.Set().Snapshot(), problems)) {
+		if !slices.Contains(l.told, line) {
+			l.told = append(l.told, line)
+			program.Say(l.stderr, "%s", line)
+		}
+	}
 	problems = slices.DeleteFunc(problems, func(p resource.Problem) bool { return slices.Contains(old, p) })
 	done, told := 0, time.Now()
-	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), func() {
+	rows := live.Preview(ctx, uses, l.before.Judging(s), l.after.Judging(next), func() {
 		if done++; time.Since(told) > progressEvery {
 			told = time.Now()
-			program.Say(progress, "verified %d of %d images", done, len(uses))
+			program.Say(l.progress, "verified %d of %d images", done, len(uses))
 		}
 	})
 	return rows, problems, nil

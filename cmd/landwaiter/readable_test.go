@@ -43,23 +43,23 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 		secret    bool // the cluster, or the change, has the Secret
 		unread    bool // the person may not read the Deployment
 		may       func(authorizationv1.LocalSubjectAccessReview) bool
-		want      string // "", "broken" or "hidden", before and after
+		want      string // "", "broken" or "unknown", before and after
 	}{
-		"the condition says that it cannot be read":           {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), secret: true, may: yes, want: "broken broken"},
-		"so it does, and the person may not ask":              {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), secret: true, unread: true, want: "broken broken"},
-		"so it does, and the change replaces the Store":       {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), next: withLogin("True", "", "", 2), secret: true, want: "broken broken"},
-		"the condition is about an earlier generation":        {now: withLogin("False", policy.ReasonAccessDenied, refused, 1), secret: true, may: granted, want: " "},
-		"the condition is about another Secret":               {now: withLogin("False", policy.ReasonAccessDenied, "Secret team-a/pull-2 cannot be read", 2), secret: true, may: granted, want: " "},
-		"the Store is ready, and the person may not ask":      {now: withLogin("True", "Ready", "", 2), secret: true, want: " "},
-		"the Store was ready, and the person may not ask":     {now: withLogin("True", "Ready", "", 1), secret: true, want: "hidden hidden"},
-		"the server may read it for a new Store":              {next: withLogin("", "", "", 0), secret: true, may: granted, want: " "},
-		"the server may not read it for a new Store":          {next: withLogin("", "", "", 0), secret: true, may: no, want: " broken"},
-		"it may list it, and not watch it":                    {next: withLogin("", "", "", 0), secret: true, may: notWatched, want: " broken"},
-		"what a file says of the status is not believed":      {next: withLogin("True", "Ready", "", 2), secret: true, may: no, want: " broken"},
-		"the account is a guess, and it may not read it":      {next: withLogin("", "", "", 0), secret: true, unread: true, may: no, want: " hidden"},
-		"the account is a guess, and it may read it":          {next: withLogin("", "", "", 0), secret: true, unread: true, may: yes, want: " "},
-		"the person may not ask about a new Store":            {next: withLogin("", "", "", 0), secret: true, want: " hidden"},
-		"a Secret that does not exist is missing, not hidden": {next: withLogin("", "", "", 0), unread: true, may: no, want: " "},
+		"the condition says that it cannot be read":               {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), secret: true, may: yes, want: "broken broken"},
+		"so it does, and the person may not ask":                  {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), secret: true, unread: true, want: "broken broken"},
+		"so it does, and the change replaces the Store":           {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), next: withLogin("True", "", "", 2), secret: true, want: "broken broken"},
+		"the condition is about an earlier generation":            {now: withLogin("False", policy.ReasonAccessDenied, refused, 1), secret: true, may: granted, want: " "},
+		"the condition is about another Secret":                   {now: withLogin("False", policy.ReasonAccessDenied, "Secret team-a/pull-2 cannot be read", 2), secret: true, may: granted, want: " "},
+		"the Store is ready, and the person may not ask":          {now: withLogin("True", "Ready", "", 2), secret: true, want: " "},
+		"the Store was ready, and the person may not ask":         {now: withLogin("True", "Ready", "", 1), secret: true, want: "unknown unknown"},
+		"the server may read it for a new Store":                  {next: withLogin("", "", "", 0), secret: true, may: granted, want: " "},
+		"the server may not read it for a new Store":              {next: withLogin("", "", "", 0), secret: true, may: no, want: " broken"},
+		"it may list it, and not watch it":                        {next: withLogin("", "", "", 0), secret: true, may: notWatched, want: " broken"},
+		"what a file says of the status is not believed":          {next: withLogin("True", "Ready", "", 2), secret: true, may: no, want: " broken"},
+		"the account is a guess, and it may not read it":          {next: withLogin("", "", "", 0), secret: true, unread: true, may: no, want: " unknown"},
+		"the account is a guess, and it may read it":              {next: withLogin("", "", "", 0), secret: true, unread: true, may: yes, want: " "},
+		"the person may not ask about a new Store":                {next: withLogin("", "", "", 0), secret: true, want: " unknown"},
+		"a Secret that does not exist is missing, not unreadable": {next: withLogin("", "", "", 0), unread: true, may: no, want: " "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := serviceFlags{by: newPerson(), installed: types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}}
@@ -90,10 +90,10 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 						require.EqualError(t, o.Broken[0].Err, "landwaiter has no permission to read it; grant it with: kubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:gatekeepers")
 					}
 					return "broken"
-				case len(o.Hidden) == 1:
-					require.Equal(t, source, o.Hidden[0].Source)
-					require.Contains(t, o.Hidden[0].Why, "it is unknown whether Landwaiter may read Secret team-a/pull")
-					return "hidden"
+				case len(o.Unreadable) == 1:
+					require.Equal(t, source, o.Unreadable[0].Source)
+					require.Contains(t, o.Unreadable[0].Why, "it is unknown whether Landwaiter may read Secret team-a/pull")
+					return "unknown"
 				}
 				return ""
 			}

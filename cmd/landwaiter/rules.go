@@ -20,6 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
@@ -39,14 +40,6 @@ func (r rules) verify(ctx context.Context, namespace verify.Namespace, ref image
 		return r.state.Judging(r.Service)(ctx, live.Use{Namespace: namespace}, ref)
 	}
 	return r.Verify(ctx, namespace, ref)
-}
-
-// hidden returns what the person may not read.
-func (r rules) hidden() []resource.Hidden {
-	if r.state == nil {
-		return nil
-	}
-	return r.state.Objects.Hidden
 }
 
 // verifyAll decides about images in parallel. Text that is no reference is denied, as the
@@ -69,20 +62,17 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 	return results
 }
 
-// sayLacking names every permission that the person lacks, if an image is undecided and its reason may only name one of
-// several: with each that is granted alone, the next try would name the next.
-func (r rules) sayLacking(stderr io.Writer, results []verify.Result) {
-	if r.state == nil || !slices.ContainsFunc(results, func(x verify.Result) bool { return x.Answer() == verify.AnswerUndecided }) {
-		return
+// unreadable says, before any answer, what a person cannot read that decides, and how the server answers anyway.
+func unreadable(state live.State, snapshot *resolve.Snapshot, problems []resource.Problem) []string {
+	lines := mapped(state.Unreadable(snapshot), program.Plain)
+	if len(lines) == 0 && !slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Reason == policy.ReasonUnreadable }) {
+		return nil
 	}
-	lacks := r.state.Lacks()
-	if len(lacks) < 2 {
-		return
+	namespace := "NAMESPACE"
+	if len(state.Namespaces) == 1 && state.Namespaces[0] != verify.Cluster {
+		namespace = string(state.Namespaces[0])
 	}
-	program.Say(stderr, "to decide, you need all of these permissions:")
-	for _, line := range lacks {
-		program.Say(stderr, "- %s", program.Plain(line))
-	}
+	return append(lines, fmt.Sprintf("with the role edit in the namespace, you can also ask the server, which creates nothing: kubectl run NAME -n %s --image=IMAGE --dry-run=server", namespace))
 }
 
 // registerRules declares the flags of a command that judges images by files or by a cluster, in
@@ -200,7 +190,6 @@ func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person
 	if err := f.asServer(ctx, person, server, &state); err != nil {
 		return live.State{}, failed(err)
 	}
-	sayShown(stderr, state.Shown)
 	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
 		return live.State{}, noNamespace(state.Missing[0])
 	}
@@ -220,6 +209,9 @@ func (f *serviceFlags) openRules(ctx context.Context, stderr io.Writer, state li
 	if err := f.sayProblems(stderr, state, problems); err != nil {
 		s.Close()
 		return rules{}, err
+	}
+	for _, line := range unreadable(state, s.Set().Snapshot(), problems) {
+		program.Say(stderr, "%s", line)
 	}
 	return rules{Service: s, state: &state}, nil
 }

@@ -42,7 +42,7 @@ func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (clie
 	}
 	options.Reserved = append(options.Reserved, reserved)
 	options.ClusterBindings = true
-	options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
+	options.Onboard = onboard.Options{Landwaiter: account, ClusterRights: true, Constraints: true}
 	return c, operator.New(c, options), nil
 }
 

@@ -120,7 +120,7 @@ func (f *exportFlags) export(cmd *cobra.Command, args []string) ([]byte, error) 
 	if err != nil || f.as == exportTenant {
 		return yamlOf(err, own.Object)
 	}
-	objects, err := onboard.Objects(found.Tenant, onboard.Options{Namespaces: found.provisioned(), Landwaiter: account, NamespaceMaker: true, Constraints: f.constraints})
+	objects, err := onboard.Objects(found.Tenant, onboard.Options{Namespaces: found.provisioned(), Landwaiter: account, ClusterRights: true, Constraints: f.constraints})
 	contents := []map[string]any{own.Object}
 	for _, object := range objects {
 		contents = append(contents, object.Object)

@@ -36,11 +36,14 @@ If you then omit --namespace, only cluster resources apply.
 only resolves tags to digests, as mutation does. Without a cluster and --config-dir, --digest
 queries the registry anonymously.
 
-If you lack a permission that a verdict depends on, the image is undecided, and the reason names
-the permission; standard error lists all that you lack. Some flags of the server change verdicts: repeat these flags with --serve-flag. If
-you can read the server's Deployment, verify reads the flags for exceptions and break-glass there.
-For resources of a cluster, verify never uses your machine's cloud identity, "docker login" or
-Vault token.
+If you cannot read everything that decides about an image, the image is undecided, and standard
+error first names the role that you lack. With the role edit, you can ask the server instead:
+kubectl run NAME -n NAMESPACE --image=IMAGE --dry-run=server creates no pod. A denial that only an
+exception could lift stays a denial, and says so if you cannot read all exceptions.
+
+Some flags of the server change verdicts: repeat these flags with --serve-flag. If you can read the
+server's Deployment, verify reads the flags for exceptions and break-glass there. For resources of a
+cluster, verify never uses your machine's cloud identity, "docker login" or Vault token.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  every image is allowed; with --digest: every tag has a digest
@@ -80,7 +83,6 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 		if err := f.by.output.print(cmd, explained); err != nil {
 			return err
 		}
-		by.sayLacking(cmd.ErrOrStderr(), results)
 		return exitFor(results)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
@@ -96,7 +98,6 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.by.output.print(cmd, printableResults(questions, results)); err != nil {
 		return err
 	}
-	by.sayLacking(cmd.ErrOrStderr(), results)
 	return exitFor(results)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/rbac"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -148,7 +149,7 @@ func TestTeamAdminSeesTheResourcesOfTheTeamAndNoErrors(t *testing.T) {
 	w.bind(t, "", "landwaiter-cluster-reader", "shown-admin")
 	var kinds []string
 	for _, kind := range v1beta1.Kinds() {
-		if !kind.Namespaced && kind.Name != v1beta1.KindTenant { // Tenants name the people of other teams
+		if !kind.Namespaced && !rbac.NamesTeams(kind.Name) {
 			kinds = append(kinds, kind.Plural)
 		}
 	}

@@ -83,7 +83,7 @@ func (w *world) questions(t *testing.T) (all []question) {
 	read := []string{"get", "list", "watch"}
 	write := []string{"create", "update", "patch", "delete", "deletecollection"}
 	namespaced := []string{"verifiers", "stores", "truststores", "verificationpolicies", "exceptions"}
-	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies", "clusterexceptions", "clusterquotas"}
+	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies"}
 	// What is not listed here must be refused.
 	type scope struct{ where, kinds string }
 	granted := map[string]map[scope][]string{

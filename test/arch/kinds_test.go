@@ -25,6 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/test/kit/rbac"
 	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
@@ -160,7 +161,9 @@ func (found manifests) withoutRights(kind v1beta1.Kind) []string {
 	}
 	if kind.Namespaced {
 		wanted = append(wanted, right{service + "-rules-writer", kind.Plural, slices.Concat(read, write)}, right{service + "-reader", kind.Plural, read})
-	} else if kind.Name != v1beta1.KindTenant { // it names the people of other teams
+	} else if rbac.NamesTeams(kind.Name) {
+		wanted = append(wanted, right{service + "-tenant-reader", kind.Plural, read})
+	} else {
 		wanted = append(wanted, right{service + "-cluster-reader", kind.Plural, read})
 	}
 	var lacks []string

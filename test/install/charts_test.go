@@ -167,13 +167,7 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 					require.NotContains(t, rule.Resources, "secrets", name)
 					require.True(t, role.Name == "landwaiter-operator" || !slices.Contains(rule.Resources, "serviceaccounts"), name)
 				}
-				if slices.Contains(rule.Resources, "configmaps") && bound[role.Name] && role.Name != "landwaiter-operator" { // it writes them, in namespaces of Tenants
-					require.Equal(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"landwaiter-effective-rules"},
-						Verbs: []string{"list", "create", "patch", "delete"}}, rule, name)
-					require.True(t, slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-						return o.GetKind() == "ValidatingAdmissionPolicy" && o.GetName() == "landwaiter-effective-rules"
-					}), name)
-				}
+				require.True(t, !bound[role.Name] || role.Name == "landwaiter-operator" || !slices.Contains(rule.Resources, "configmaps"), name) // the operator writes them in namespaces of Tenants
 			}
 			for label := range role.Labels {
 				if role.Name == "landwaiter-report-reader" {

@@ -67,7 +67,7 @@ func TestTheTenantChartRendersWhatTheRendererDoes(t *testing.T) {
 	var rendered []*unstructured.Unstructured
 	for _, file := range files {
 		tenant, values := tenantValues(t, file)
-		objects, err := onboard.Objects(tenant, onboard.Options{NamespaceMaker: true, Constraints: true})
+		objects, err := onboard.Objects(tenant, onboard.Options{ClusterRights: true, Constraints: true})
 		require.NoError(t, err)
 		rendered, all = append(rendered, objects...), append(all, values)
 	}

@@ -65,7 +65,7 @@ func attacksOnPlatformObjects() []attack {
 		{"keep the platform from the Kustomization", greenAdmin(), rule, "", says, change("Kustomization", "iris-green", "iris-green", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)},
 		{"keep the permissions of the team by a finalizer", greenAdmin(), rule, "", says, change("Kustomization", "iris-green", "iris-green", `{"metadata":{"finalizers":["example.com/stay"]}}`)},
 		{"pass for the platform", greenAdmin(), rule, "", says, create("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: iris-green-web, name: x, labels: {landwaiter.dev/owner: platform}}}")},
-		{"pass for Landwaiter where no Tenant is", persona{"peter", nil}, rule, "", says, create("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: payments, name: landwaiter-effective-rules, labels: {landwaiter.dev/owner: platform}}, data: {rules.json: x}}")},
+		{"pass for the platform where no Tenant is", persona{"peter", nil}, rule, "", says, create("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: payments, name: x, labels: {landwaiter.dev/owner: platform}}, data: {x: x}}")},
 	}
 }
 

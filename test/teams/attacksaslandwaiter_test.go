@@ -22,14 +22,6 @@ func take(namespace, name string, seconds int64, audiences ...string) request {
 	}
 }
 
-// show writes the ConfigMap with the rules that apply in a namespace.
-func show(namespace, labels, key string) request {
-	return func(ctx context.Context, c client.Client) error {
-		object := suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: landwaiter-effective-rules, labels: {%s}}, data: {%s: x}}", namespace, labels, key)
-		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("attack"), client.ForceOwnership, client.DryRunAll)
-	}
-}
-
 // attacksAsLandwaiter are those of somebody who has taken over its account: test/evidence
 // has more of them.
 func attacksAsLandwaiter() []attack {
@@ -41,9 +33,6 @@ func attacksAsLandwaiter() []attack {
 		{"take one for a day", who, rule, "", "for an hour at most", take("iris-green", "iris-green", 24*3600, "sts.amazonaws.com")},
 		{"take the operator's token by a Secret", who, "secrets", "", "no Secret but landwaiter-tls in namespace landwaiter-system, and not landwaiter-system/other",
 			create("{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {namespace: landwaiter-system, name: other, annotations: {kubernetes.io/service-account.name: landwaiter-operator}}}")},
-		{"show rules where no Tenant is", who, "effective-rules", "", "default has no label landwaiter.dev/tenant", show("default", guard, "rules.json")},
-		{"show rules that the team can change", who, "effective-rules", "", "marks the rules", show("iris-green-web", "", "rules.json")},
-		{"show something else", who, "effective-rules", "", "as rules.json and nothing else", show("iris-green-web", guard, "other")},
 		{"take one of any account", who, rule, "", "every account in namespace iris-red", take("iris-red", "iris-red", 600, "sts.amazonaws.com")},
 	}
 }

@@ -29,7 +29,7 @@ func (w *installation) serve(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "landwaiter.kubeconfig")
 	require.NoError(t, w.AccountKubeconfig(suite.Within(t), suite.System, "landwaiter", kubeconfig))
 	process, err := cluster.StartProcess(w.LogDir(), cluster.Command{Name: "serve", Path: suite.MustTool(t, suite.LandwaiterServer), Env: []string{"KUBECONFIG=" + kubeconfig}, Args: []string{"serve",
-		"--own-namespace=" + suite.System, "--tls-secret=landwaiter-tls", "--rotate-certificates", "--insecure-no-client-auth", "--cluster-role=operated-tenants=landwaiter-operated-tenants", "--show-effective-rules",
+		"--own-namespace=" + suite.System, "--tls-secret=landwaiter-tls", "--rotate-certificates", "--insecure-no-client-auth", "--cluster-role=operated-tenants=landwaiter-operated-tenants",
 		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2])}})
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -27,9 +27,6 @@
 {{- if .Values.operator.enabled }}
 - --cluster-role=operated-tenants={{ include "landwaiter.fullname" . }}-operated-tenants
 {{- end }}
-{{- if include "landwaiter.showsRules" . }}
-- --show-effective-rules
-{{- end }}
 - --tls-secret={{ include "landwaiter.tlsSecret" . }}
 - --service-name={{ include "landwaiter.fullname" . }}
 {{- if .Values.provider.create }}

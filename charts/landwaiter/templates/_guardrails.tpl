@@ -1,9 +1,3 @@
-{{/* Whether the leader shows the rules that apply in namespaces of Tenants, as ConfigMaps
-that only the guardrails protect from teams. Empty for no. */}}
-{{- define "landwaiter.showsRules" -}}
-{{- if and (or .Values.guardrails.enabled .Values.guardrails.external) .Values.effectiveRules.show }}true{{ end -}}
-{{- end -}}
-
 {{/* Landwaiter's own account, as the API server names it. */}}
 {{- define "landwaiter.ownAccount" -}}
 {{ printf "system:serviceaccount:%s:%s" .Release.Namespace (include "landwaiter.serviceAccount" .) }}

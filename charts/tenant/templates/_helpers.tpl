@@ -42,15 +42,20 @@ metadata:
   labels:
     {{- include "tenant.owned" (index . 0).name | nindent 4 }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ (index . 3) | quote }}}
+{{ include "tenant.subjects" (index . 4) }}
+{{- end }}
+{{- end -}}
+
+{{/* The subjects of a binding. */}}
+{{- define "tenant.subjects" -}}
 subjects:
-  {{- range index . 4 }}
+  {{- range . }}
   {{- if eq .kind "ServiceAccount" }}
   - {{ dict "kind" .kind "name" .name "namespace" .namespace | toJson }}
   {{- else }}
   - {{ dict "kind" .kind "name" .name "apiGroup" "rbac.authorization.k8s.io" | toJson }}
   {{- end }}
   {{- end }}
-{{- end }}
 {{- end -}}
 
 {{/* A NetworkPolicy. Takes a list: context, namespace, name, spec. */}}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -167,17 +166,4 @@ func (c *Combined) Verdict() Verdict {
 		return Verdict{Reason: "internal error: no policy is enforced"}
 	}
 	return c.verdict
-}
-
-// HiddenError is the error of something that whoever asks may not read: it says which permission is
-// missing. Whatever it makes impossible is unknown, and neither denied nor allowed.
-type HiddenError string
-
-// Error returns which permission is missing.
-func (e HiddenError) Error() string { return string(e) }
-
-// IsHidden reports whether err is, or wraps, a [HiddenError].
-func IsHidden(err error) bool {
-	_, hidden := errors.AsType[HiddenError](err) // which allocates nothing, unlike errors.As
-	return hidden
 }

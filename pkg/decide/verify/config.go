@@ -70,9 +70,6 @@ type Layer struct {
 	// Warns says that the layer only adds a warning where it would deny, and Mandatory that most
 	// exceptions do not lift what it denies.
 	Warns, Mandatory bool
-	// NoVerifiers, if set, says why whoever asks may not read the verifiers: rules that need some are
-	// Undecided.
-	NoVerifiers string
 }
 
 // Contact says whom to ask about a policy, in one line.
@@ -174,8 +171,7 @@ func ByVerifiers() Judge { return Judge{kind: byVerifiers} }
 // allowed, with the warnings of other layers.
 func OnlyWarnings() Judge { return Judge{kind: onlyWarnings} }
 
-// Refusing returns j as the Judge of a resource that cannot be used, and why says why: it denies all.
-// If that is a [policy.HiddenError], every image is Undecided.
+// Refusing returns j as the Judge of a resource that cannot be used: it denies every image, and why is the reason.
 func (j Judge) Refusing(why error) Judge {
 	if j.refuses = why; why == nil {
 		j.refuses = errors.New("it cannot be used")
@@ -265,21 +261,21 @@ type Verifier struct {
 	// Signers lists everyone whose evidence can count, as proofs name them; nil means that their number is
 	// unbounded.
 	Signers []string
-	// Broken, if set, says why the verifier is unusable: all evidence is then invalid, or
-	// unknown if it is a [policy.HiddenError], and Checker is not called.
+	// Broken, if set, says why the verifier is unusable: all evidence is then invalid, and Checker is
+	// not called.
 	Broken error
 }
 
-// Trusted returns how many distinct signers verifiers trust together, at most, and false if that is not known. One that
-// is broken trusts nobody, unless it is hidden.
+// Trusted returns how many distinct signers verifiers trust together, at most, and false if that is not known. A broken
+// verifier trusts nobody.
 func Trusted(verifiers []*Verifier) (int, bool) {
 	distinct := map[string]bool{}
 	for _, v := range verifiers {
 		switch {
-		case policy.IsHidden(v.Broken), v.Broken == nil && v.Signers == nil:
-			return 0, false
 		case v.Broken != nil:
 			continue
+		case v.Signers == nil:
+			return 0, false
 		}
 		for _, signer := range v.Signers {
 			distinct[signer] = true

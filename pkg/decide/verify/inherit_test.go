@@ -21,7 +21,6 @@ func TestOnlyTheLastLayerOfAChainAllowsByDefault(t *testing.T) {
 	}{
 		"nothing to inherit":            {Layer{Judge: ByRules(nil, DefaultInherit)}, policy.Denied, "its defaultAction is Inherit, but no further level has a policy, or a Verifier for it"},
 		"to a level without anything":   {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByVerifiers()}}, policy.Denied, "no further level has a policy, or a Verifier for it"},
-		"to unknown verifiers":          {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByVerifiers(), NoVerifiers: "hidden"}}, policy.Undecided, "hidden"},
 		"a next layer without the word": {Layer{Next: lax}, policy.Denied, "its defaultAction is Deny"},
 		"a lax next layer":              {Layer{Judge: ByRules(nil, DefaultInherit), Next: lax}, policy.Allowed, "its defaultAction is Allow"},
 		"a broken next layer":           {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultAllow).Refusing(errors.New("broken"))}}, policy.Denied, "broken"},

@@ -72,8 +72,6 @@ func (l *Layer) unverified(source policy.ObjectRef, why string) task {
 
 func (l *Layer) plan(ref image.Reference) task {
 	switch {
-	case policy.IsHidden(l.Judge.refuses):
-		return known(l, policy.NotDecided(l.Source, l.Judge.Why()))
 	case !l.Judge.Usable():
 		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Judge.Why(), Remediation: l.repair()})
 	case l.Judge.kind == onlyWarnings:
@@ -108,7 +106,7 @@ func (l *Layer) planRules(ref image.Reference) task {
 
 // empty reports whether l has nothing to judge ref by: neither a policy nor a verifier.
 func (l *Layer) empty(ref image.Reference) bool {
-	return l.Judge.kind == byVerifiers && l.Judge.Usable() && l.NoVerifiers == "" && !slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool { return v.matches(ref) })
+	return l.Judge.kind == byVerifiers && l.Judge.Usable() && !slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool { return v.matches(ref) })
 }
 
 // repair says what to do about a resource that cannot be used, and why it cannot: what something outside the resource
@@ -133,9 +131,6 @@ func (l *Layer) repair() string {
 
 // planMatching plans a layer without policies: all verifiers that match must pass.
 func (l *Layer) planMatching(ref image.Reference) task {
-	if l.NoVerifiers != "" {
-		return known(l, policy.NotDecided(l.Source, l.NoVerifiers))
-	}
 	names := l.applying(ref, func(*Verifier) bool { return true })
 	if len(names) == 0 {
 		return l.nothing(ref)
@@ -154,9 +149,6 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 			Remediation: "use another image, or " + rule.Source.Owner("change that rule")})
 	default:
 		return known(l, policy.Verdict{Policy: rule.Source, Reason: "internal error: unknown action"})
-	}
-	if l.NoVerifiers != "" {
-		return known(l, policy.NotDecided(rule.Source, l.NoVerifiers))
 	}
 	t := task{layer: l, requires: true, rules: policy.Requirements{Source: rule.Source}, warns: l.Warns, indexManifests: rule.IndexManifests}
 	deny := func(verdict policy.Verdict) task {
@@ -237,7 +229,7 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 // must not look like one without findings.
 func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	for _, v := range l.Verifiers {
-		if v.Broken != nil && !policy.IsHidden(v.Broken) && v.matches(ref) {
+		if v.Broken != nil && v.matches(ref) {
 			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %w", v.Broken), repair(v.Source, v.Broken))
 		}
 	}
@@ -347,10 +339,8 @@ func (t *task) add(l *Layer, name string, ref image.Reference, seen []bool) {
 	v := l.Verifiers[i]
 	switch {
 	case seen[i]:
-	case v.Broken != nil && !policy.IsHidden(v.Broken):
+	case v.Broken != nil:
 		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken.Error(), Remediation: repair(v.Source, v.Broken)}))
-	case v.Broken != nil && v.matches(ref):
-		t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken.Error()}))
 	case !v.matches(ref):
 		t.missing = append(t.missing, v.elsewhere(ref))
 	default:

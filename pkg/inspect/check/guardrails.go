@@ -50,7 +50,7 @@ func (v *view) fullname() string {
 // Tenants needs none, unless serve believes what the guardrails protect.
 func guardrails(v *view, add func(resource.Finding)) {
 	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is }) ||
-		!slices.Contains([]string{"", "0", "0s"}, v.serve.last("break-glass", "")) || len(v.serve.flags("show-effective-rules")) > 0
+		!slices.Contains([]string{"", "0", "0s"}, v.serve.last("break-glass", ""))
 	g, names := v.guardrails(), GuardrailNames()
 	for _, name := range names {
 		needed = needed || g.Policy(name) != nil

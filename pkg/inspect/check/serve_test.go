@@ -19,7 +19,7 @@ import (
 )
 
 func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
-	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"), Spec: container("serve", "--max-exception=1h", "--break-glass", "30m", "--max-exception=2h", "--show-effective-rules", "--cluster-role=reference-reader=a,operated-tenants=b", "--cluster-role", "reference-reader=c")}
+	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"), Spec: container("serve", "--max-exception=1h", "--break-glass", "30m", "--max-exception=2h", "--cluster-role=reference-reader=a,operated-tenants=b", "--cluster-role", "reference-reader=c")}
 	reader := func(err error, objects ...client.Object) client.Client {
 		return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -33,7 +33,7 @@ func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
 	serve, why, err := check.ReadServe(t.Context(), reader(nil, deployment), "system")
 	require.NoError(t, err)
 	require.Empty(t, why)
-	for name, want := range map[string]string{"max-exception": "2h", "break-glass": "30m", "show-effective-rules": "true"} {
+	for name, want := range map[string]string{"max-exception": "2h", "break-glass": "30m"} {
 		value, ok := serve.Flag(name)
 		require.True(t, ok, name)
 		require.Equal(t, want, value)

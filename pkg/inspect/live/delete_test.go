@@ -46,7 +46,7 @@ func TestWhatAChangeDeletesIsNotReadFromTheClusterAgain(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: meta("a"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}
 	p := reader(t, inSecret, inMap, store, account, &corev1.Secret{ObjectMeta: meta("s")}, &corev1.ConfigMap{ObjectMeta: meta("m")}, &corev1.Secret{ObjectMeta: meta("pull")})
 	count := func(o resource.Objects) [3]int {
-		require.Empty(t, o.Hidden)
+		require.Empty(t, o.Unreadable)
 		return [3]int{len(o.Secrets), len(o.ConfigMaps), len(o.ServiceAccounts)}
 	}
 	for ref, want := range map[policy.ObjectRef][3]int{

@@ -61,7 +61,9 @@ func TestWhatRunsInAnExemptNamespaceNeedsNoAttention(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := one("team")
-			scope.Action = func(string, map[string]string) (string, bool, []string) { return c.action, c.exempt, make([]string, c.images) }
+			scope.Action = func(string, map[string]string) (string, bool, []string) {
+				return c.action, c.exempt, make([]string, c.images)
+			}
 			s := statusOf(t, reads(t, nil, c.objects...), scope)
 			require.Contains(t, s.Namespaces[0].GatekeeperDoes(), c.says)
 			require.Equal(t, c.attention, s.NeedsAttention())

@@ -121,8 +121,8 @@ func placedOf(object v1beta1.Object) (Placed, bool) {
 
 // describe adds to n which rules apply.
 func (r *ruled) describe(n *NamespaceStatus) {
-	n.Mandatory, n.Hidden = r.names, hiddenFrom(r.objects, n.Namespace)
-	n.Rules = append(n.Rules, Choices(r.snapshot, r.objects.Hidden, n.Namespace)...)
+	n.Mandatory, n.Unreadable = r.names, unreadableIn(r.objects, n.Namespace)
+	n.Rules = append(n.Rules, Choices(r.snapshot, n.Namespace)...)
 	if holder := r.tenants.Holder(string(n.Namespace)); holder != nil {
 		n.Tenant, n.home = holder.Name, holder.Spec.HomeNamespace == string(n.Namespace)
 		if contact := shown(string(holder.Spec.Contact)); contact != "" {
@@ -141,7 +141,6 @@ func (r *ruled) describe(n *NamespaceStatus) {
 	for _, c := range r.snapshot.For(n.Namespace).Contacts() {
 		switch {
 		case c.Policy == (policy.ObjectRef{}), c.Policy.Kind == v1beta1.KindTenant: // the built-in rule, or what a broken Tenant denies: it is the first
-		case c.Policy.Name == resource.HiddenName: // nobody knows whether there is such a policy
 		default:
 			n.Contacts = append(n.Contacts, Contact{c.Policy, c.Text})
 		}
@@ -155,10 +154,10 @@ func (r *ruled) level(n *NamespaceStatus, name string, at verify.Namespace) Leve
 		p.settle(n)
 		l.Resources = append(l.Resources, p)
 	}
-	for _, h := range r.objects.Hidden {
-		kind := strings.TrimPrefix(h.Source.Kind, "Cluster")
-		if h.Source.Name == "" && h.Source.Namespace == string(at) && kindOrder(kind) >= 0 {
-			l.Unread = append(l.Unread, h.Source.Kind)
+	for _, u := range r.objects.Unreadable {
+		kind := strings.TrimPrefix(u.Source.Kind, "Cluster")
+		if u.Source.Name == "" && u.Source.Namespace == string(at) && kindOrder(kind) >= 0 {
+			l.Unread = append(l.Unread, u.Source.Kind)
 		}
 	}
 	return l
@@ -273,22 +272,29 @@ func (n NamespaceStatus) Knows(kind string) bool {
 }
 
 // Choices says which level decides about each kind in a namespace. Every command and the page read
-// it here. A kind has the level [LevelUnknown], once, if the person may not read all resources that
-// may apply. Only mandatory policies apply whoever holds the namespace.
-func Choices(snapshot *resolve.Snapshot, hidden []resource.Hidden, namespace verify.Namespace) []Choice {
-	knowsTenants := !slices.ContainsFunc(hidden, func(h resource.Hidden) bool { return h.Source.Kind == v1beta1.KindTenant })
+// it here. If the person cannot read everything that decides, each kind has the level [LevelUnknown].
+// Mandatory policies are known all the same if the person can list ClusterVerificationPolicies: they
+// apply whoever holds the namespace.
+func Choices(snapshot *resolve.Snapshot, namespace verify.Namespace) []Choice {
+	unreadable := snapshot.Unreadable(namespace)
 	choices := []Choice{}
+	unknown := func(kind string) {
+		if !slices.ContainsFunc(choices, func(c Choice) bool { return c.Kind == kind }) {
+			choices = append(choices, Choice{Kind: kind, Level: LevelUnknown, Applied: []policy.ObjectRef{}, Why: "you cannot read all resources that may apply"})
+		}
+	}
+	mandatoryUnknown := slices.ContainsFunc(unreadable, func(u resource.Unreadable) bool { return u.Source.Kind == v1beta1.KindClusterVerificationPolicy })
 	for _, c := range snapshot.Explain(namespace) {
+		if len(unreadable) > 0 && (mandatoryUnknown || c.Kind != v1beta1.KindClusterVerificationPolicy) {
+			unknown(c.Kind)
+			continue
+		}
 		made := Choice(c)
 		made.Applied = append([]policy.ObjectRef{}, c.Applied...)
-		unreadable := slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName })
-		if unreadable || !knowsTenants && c.Kind != v1beta1.KindClusterVerificationPolicy {
-			made = Choice{Kind: c.Kind, Level: LevelUnknown, Applied: []policy.ObjectRef{}, Why: "you cannot read all resources that may apply"}
-			if last := len(choices) - 1; last >= 0 && choices[last].Kind == c.Kind && choices[last].Level == LevelUnknown {
-				continue
-			}
-		}
 		choices = append(choices, made)
+	}
+	if mandatoryUnknown {
+		unknown(v1beta1.KindClusterVerificationPolicy)
 	}
 	return choices
 }

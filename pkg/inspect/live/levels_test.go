@@ -1,7 +1,6 @@
 package live
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -108,47 +107,31 @@ func TestLevelsNameTheKindsThatThePersonMayNotList(t *testing.T) {
 	require.Equal(t, []string{"ClusterStore"}, n.Levels[1].Unread)
 	require.False(t, n.Knows("Verifier"))
 	require.False(t, n.Knows("Store"))
-	require.True(t, n.Knows("VerificationPolicy"))
+	require.True(t, n.Knows("ClusterVerificationPolicy"), "mandatory policies apply in any case")
 }
 
-func TestAStatusUsesWhatLandwaiterShows(t *testing.T) {
-	l, w := newLab(t), world{}
-	w.add(shownTenant())
-	for _, uses := range []bool{false, true} {
-		if uses {
-			w.add(l.shown(t, w))
-		}
-		s, err := l.person(w, refusal{v1beta1.KindTenant, ""}).Status(t.Context(), Scope{Namespaces: []verify.Namespace{team}}, today())
-		require.NoError(t, err)
-		require.Equal(t, uses, s.Namespaces[0].Tenant != "", "who holds the namespace is known")
-		require.Equal(t, uses, s.Namespaces[0].Knows("VerificationPolicy"))
-		require.Equal(t, uses, strings.Contains(strings.Join(s.Notes(), "\n"), "the cluster's rules come from ConfigMap"))
-	}
-}
-
-// A team admin reads the own namespace, and not the cluster. What decides there is known then, and both
-// commands say so: verify --explain reads a State, and status a Status.
+// verify --explain reads a State, and status a Status.
 func TestStatusAndExplainSayTheSameOfWhatDecides(t *testing.T) {
 	own := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "own"}}
 	release := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release"}}
 	for name, c := range map[string]struct {
-		hidden []string
+		unread []string
 		levels map[string]string
 	}{
 		"a team admin": {[]string{"ClusterVerificationPolicy", "ClusterVerifier", "ClusterStore"},
-			map[string]string{"VerificationPolicy": "namespace", "Verifier": "namespace", "Store": "unknown", "ClusterVerificationPolicy": "unknown"}},
+			map[string]string{"VerificationPolicy": "unknown", "Verifier": "unknown", "Store": "unknown", "ClusterVerificationPolicy": "unknown"}},
 		"nothing of the namespace": {[]string{"VerificationPolicy", "Verifier"},
-			map[string]string{"VerificationPolicy": "unknown", "Verifier": "unknown", "Store": "none"}},
+			map[string]string{"VerificationPolicy": "unknown", "Verifier": "unknown", "Store": "unknown"}},
 		"no Tenants": {[]string{"Tenant"}, map[string]string{"VerificationPolicy": "unknown", "Verifier": "unknown", "Store": "unknown"}},
 		"everything": {nil, map[string]string{"VerificationPolicy": "namespace", "Verifier": "namespace", "Store": "none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := reads(t, c.hidden, own, release)
+			p := reads(t, c.unread, own, release)
 			state, err := p.Read(t.Context(), one("team"))
 			require.NoError(t, err)
 			snapshot, _ := resolve.New(state.Objects, nil, resolve.Nowhere())
 			status := statusOf(t, p, one("team")).Namespaces[0]
-			require.Equal(t, Choices(snapshot, state.Objects.Hidden, "team"), status.Rules)
+			require.Equal(t, Choices(snapshot, "team"), status.Rules)
 			levels := map[string]string{}
 			for _, rule := range status.Rules {
 				levels[rule.Kind] = rule.Level

@@ -1,8 +1,7 @@
 // Package live reads a cluster as one person: Landwaiter's resources, the Secrets and the
 // like that they name, and the images of pods and workloads. It writes nothing, except that
 // it asks the API server what Landwaiter's account may read, and uses no permissions but the
-// person's. What the person may not read is [resource.Hidden]: it is neither missing nor
-// broken, so what depends on it is Undecided and names the permission.
+// person's. What the person cannot read is [resource.Unreadable].
 package live
 
 import (
@@ -80,7 +79,7 @@ func (s State) Judging(by Decider) Judge {
 }
 
 // WithoutBreakGlass leaves break-glass out of s, for anyone who does not know whether the server
-// lets it count, and why. Where it would be in force now, a denial is then Undecided.
+// lets it count, and why. Where it would be in force now, a denial says so.
 func (s *State) WithoutBreakGlass(why string, now time.Time) {
 	s.unsure = map[verify.Namespace]string{}
 	s.Objects.Namespaces = slices.Clone(s.Objects.Namespaces)
@@ -96,23 +95,18 @@ func (s *State) WithoutBreakGlass(why string, now time.Time) {
 	}
 }
 
-// known returns a result as far as the person can know it. A denial is Undecided if an
-// exception might lift it that the person may not read: break-glass is an annotation of
-// the Namespace, and counts if the server says so.
+// known returns a result with what the person cannot know of it: an exception might lift a denial. Break-glass is
+// an annotation of the Namespace, and counts if the server says so.
 func (s State) known(result verify.Result) verify.Result {
 	if result.Verdict.Outcome() != policy.Denied {
 		return result
 	}
-	what, why := "break-glass of Namespace "+string(result.Namespace), s.unsure[result.Namespace]
-	if why == "" {
-		i := slices.IndexFunc(s.Objects.Hidden, func(h resource.Hidden) bool { return lifts(h.Source, result.Namespace) })
-		if i < 0 {
-			return result
-		}
-		what, why = "an exception", s.Objects.Hidden[i].Why
+	switch {
+	case s.unsure[result.Namespace] != "":
+		result.Verdict.Reason = "denied, unless Landwaiter runs with --break-glass, which you cannot read: " + result.Verdict.Reason
+	case slices.ContainsFunc(s.Objects.Unreadable, func(u resource.Unreadable) bool { return lifts(u.Source, result.Namespace) }):
+		result.Verdict.Reason = "denied, unless an exception that you cannot read applies: " + result.Verdict.Reason
 	}
-	denied := result.Verdict
-	result.Verdict = policy.NotDecided(denied.Policy, "it is denied unless "+what+" allows it, and "+why+" (denied: "+denied.Reason+")")
 	return result
 }
 
@@ -130,8 +124,8 @@ func lifts(source policy.ObjectRef, namespace verify.Namespace) bool {
 // ClusterRoles of the chart, by their names if the release is called landwaiter.
 // ReaderRole reads the rules of a namespace and what runs there, but no Secrets; admins of
 // the namespace have all of it, so they may bind it. ClusterReaderRole reads the rules of the
-// cluster, and TenantReaderRole who is in which team. ReportReaderRole reads reports, as the
-// roles view, edit and admin do.
+// cluster that name no team, and TenantReaderRole Tenants and the others. ReportReaderRole reads
+// reports, as the roles view, edit and admin do.
 const (
 	ReaderRole        = "landwaiter-reader"
 	ClusterReaderRole = "landwaiter-cluster-reader"
@@ -165,12 +159,15 @@ func (r Right) Remedy() string {
 	case "secrets", "configmaps", "serviceaccounts":
 		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)
 	}
+	if r.Resource.Resource == tenantsPlural && r.Name != "" {
+		return "ask a cluster admin to run landwaiter tenant add " + r.Name + ", which lets a team read its own Tenant"
+	}
 	role := ReaderRole
 	if r.Resource.Group == v1beta1.ReportGroup {
 		role = ReportReaderRole
 	} else if r.Resource.Group == v1beta1.GroupVersion.Group && slices.ContainsFunc(v1beta1.Kinds(), func(k v1beta1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
 		role = ClusterReaderRole
-		if kind, _ := v1beta1.KindNamed(v1beta1.KindTenant); r.Resource.Resource == kind.Plural {
+		if namesTeams(r.Resource.Resource) {
 			role = TenantReaderRole
 		}
 	}
@@ -178,6 +175,11 @@ func (r Right) Remedy() string {
 		return "ask an admin of the namespace to bind ClusterRole " + ReaderRole + " there"
 	}
 	return "ask a cluster admin to bind ClusterRole " + role
+}
+
+// namesTeams reports whether resources of the cluster name teams or their namespaces.
+func namesTeams(plural string) bool {
+	return slices.Contains([]string{tenantsPlural, "clusterexceptions", "clusterquotas"}, plural)
 }
 
 // MissingError is the error for a read without which there is nothing to say.

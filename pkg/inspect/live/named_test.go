@@ -98,14 +98,14 @@ func TestNoTagIsLookedUpForAnImageThatNothingRuns(t *testing.T) {
 // A developer may read neither the Tenant's home namespace nor the cluster's rules.
 func TestAStatusNamesNoPolicyThatNobodyKnowsOf(t *testing.T) {
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "gone", Namespaces: []string{"team"}, Contact: "#iris"}}
-	hidden := func(kind, namespace string) resource.Hidden {
-		return resource.Hidden{Source: policy.ObjectRef{Kind: kind, Namespace: namespace}, Why: "you cannot list them"}
+	unread := func(kind, namespace string) resource.Unreadable {
+		return resource.Unreadable{Source: policy.ObjectRef{Kind: kind, Namespace: namespace}, Why: "you cannot list them"}
 	}
 	for name, objects := range map[string]resource.Objects{
-		"the home is not there":    {Resources: []v1beta1.Object{tenant}},
-		"own policies are hidden":  {Resources: []v1beta1.Object{tenant}, Hidden: []resource.Hidden{hidden(v1beta1.KindVerificationPolicy, "team")}},
-		"the cluster's are hidden": {Resources: []v1beta1.Object{tenant}, Hidden: []resource.Hidden{hidden(v1beta1.KindClusterVerificationPolicy, "")}},
-		"the home's are hidden":    {Resources: []v1beta1.Object{tenant}, Hidden: []resource.Hidden{hidden(v1beta1.KindVerificationPolicy, "gone")}},
+		"the home is not there":        {Resources: []v1beta1.Object{tenant}},
+		"own policies cannot be read":  {Resources: []v1beta1.Object{tenant}, Person: true, Unreadable: []resource.Unreadable{unread(v1beta1.KindVerificationPolicy, "team")}},
+		"the cluster's cannot be read": {Resources: []v1beta1.Object{tenant}, Person: true, Unreadable: []resource.Unreadable{unread(v1beta1.KindClusterVerificationPolicy, "")}},
+		"the home's cannot be read":    {Resources: []v1beta1.Object{tenant}, Person: true, Unreadable: []resource.Unreadable{unread(v1beta1.KindVerificationPolicy, "gone")}},
 	} {
 		objects.Namespaces = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}
 		if name != "the home is not there" {

@@ -2,8 +2,12 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -17,6 +21,9 @@ func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, cha
 	if err := r.each(ctx, r.scope); err != nil {
 		return err
 	}
+	if err := r.ownTenants(ctx); err != nil {
+		return err
+	}
 	homes := map[verify.Namespace]bool{}
 	for _, tenants := range []*resource.Tenants{tenantsOf(r.objects), tenantsOf(change.applied(r.objects))} { // labels of the scope count
 		for _, namespace := range r.scope {
@@ -25,7 +32,47 @@ func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, cha
 			}
 		}
 	}
-	return r.each(ctx, slices.Sorted(maps.Keys(homes)))
+	if err := r.each(ctx, slices.Sorted(maps.Keys(homes))); err != nil {
+		return err
+	}
+	known := tenantsOf(r.objects)
+	if !slices.ContainsFunc(r.scope, func(n verify.Namespace) bool { return n != verify.Cluster && !known.Certain(string(n)) }) {
+		r.rights = slices.DeleteFunc(r.rights, func(right Right) bool { return right.Resource.Resource == tenantsPlural })
+	}
+	return nil
+}
+
+const tenantsPlural = "tenants"
+
+// ownTenants reads the Tenants that the labels of the namespaces name, one by one, if the person cannot list Tenants:
+// a team can read its own.
+func (r *reading) ownTenants(ctx context.Context) error {
+	i := slices.IndexFunc(r.objects.Unreadable, func(u resource.Unreadable) bool { return u.Source.Kind == v1beta1.KindTenant })
+	if i < 0 {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, name := range resource.LabelsOf(r.objects.Namespaces) {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		var own v1beta1.Tenant
+		err := r.client.Get(ctx, client.ObjectKey{Name: name}, &own)
+		switch {
+		case apierrors.IsForbidden(err):
+			right := Right{Verb: "get", Resource: v1beta1.GroupVersion.WithResource(tenantsPlural).GroupResource(), Name: name}
+			r.objects.Unreadable[i].Why = r.lacks(right)
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("get Tenant %s: %w", name, err)
+		default:
+			if err := resource.Keep(&own); err != nil {
+				return fmt.Errorf("get Tenant %s: %w", name, err)
+			}
+			r.objects.Resources = append(r.objects.Resources, r.checked(ctx, &own))
+		}
+	}
+	return nil
 }
 
 // each reads some namespaces.

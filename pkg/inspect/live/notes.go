@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 // Notes says what a reader should know about s: what is missing, and what is not shown.
 func (s Status) Notes() []string {
 	notes := []string{}
 	notes = append(notes, s.stopped()...)
-	if s.Shown != nil {
-		notes = append(notes, s.Shown.Note())
-	}
 	if s.NoReports {
 		notes = append(notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
 	}
@@ -52,15 +50,35 @@ func (s Status) Notes() []string {
 	return notes
 }
 
-// Lacks returns all that the person lacks to decide, as [Grouped] does: the reason of a verdict names one thing at a time.
-func (s State) Lacks() []string {
-	lines := Grouped(s.Rights)
-	for _, namespace := range slices.Sorted(maps.Keys(s.unsure)) {
-		if why := s.unsure[namespace]; !slices.Contains(lines, why) {
-			lines = append(lines, why)
+// Unreadable says once, before any answer, what a person lacks to decide in the namespaces of s by a snapshot of its
+// objects, and which roles would help.
+func (s State) Unreadable(snapshot *resolve.Snapshot) []string {
+	var rights []Right
+	var others, namespaces []string
+	for _, namespace := range s.Namespaces {
+		unreadable := snapshot.Unreadable(namespace)
+		if len(unreadable) > 0 {
+			namespaces = append(namespaces, namespace.Describe())
+		}
+		for _, u := range unreadable {
+			if i := slices.IndexFunc(s.Rights, func(r Right) bool { return r.String() == u.Why }); i < 0 {
+				others = append(others, u.Why)
+			} else if !slices.Contains(rights, s.Rights[i]) {
+				rights = append(rights, s.Rights[i])
+			}
 		}
 	}
-	return lines
+	var lines []string
+	if len(namespaces) > maxNamed {
+		namespaces = append(namespaces[:maxNamed], fmt.Sprintf("%d more", len(namespaces)-maxNamed))
+	}
+	if len(namespaces) > 0 {
+		lines = append(lines, "you cannot read everything that decides in "+strings.Join(namespaces, ", ")+", so the images there are undecided:")
+	}
+	for _, line := range slices.Concat(Grouped(rights), slices.Compact(slices.Sorted(slices.Values(others)))) {
+		lines = append(lines, "- "+line)
+	}
+	return append(lines, slices.Compact(slices.Sorted(maps.Values(s.unsure)))...)
 }
 
 // Grouped returns sentences about missing permissions, one for those that differ only in the kind.

@@ -50,8 +50,6 @@ type State struct {
 	Namespaces, Missing []verify.Namespace
 	// Rights are the missing permissions, each once.
 	Rights []Right
-	// Shown is what Landwaiter shows of the cluster's rules, nil if it was not needed.
-	Shown *Shown
 
 	// unsure says why it is not known whether the server lets break-glass of a namespace count.
 	unsure map[verify.Namespace]string
@@ -72,15 +70,14 @@ func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (befo
 	}
 	if scope.All {
 		err = r.everything(ctx)
-	} else if err = r.shownRules(ctx, scope.Namespaces); err == nil {
+	} else {
 		err = r.namespaces(ctx, scope.Namespaces, change)
 	}
 	if err != nil {
 		return before, after, err
 	}
-	before = State{Objects: r.objects, Namespaces: r.scope, Missing: r.missing, Shown: r.shown}
-	after = State{Objects: change.applied(r.objects), Namespaces: r.scope, Missing: r.missing, Shown: r.shown}
-	after.Objects.Hidden = append(after.Objects.Hidden, r.shown.unknownAfter(change)...)
+	before = State{Objects: r.objects, Namespaces: r.scope, Missing: r.missing}
+	after = State{Objects: change.applied(r.objects), Namespaces: r.scope, Missing: r.missing}
 	if err := r.fill(ctx, &before.Objects, before.Objects, Change{}); err != nil {
 		return before, after, err
 	}
@@ -99,11 +96,10 @@ type reading struct {
 	scope   []verify.Namespace
 	missing []verify.Namespace
 	rights  []Right
-	shown   *Shown
-	// material holds the Secrets and the like that were read: nil for those that do not
-	// exist.
+	// material holds the Secrets and the like that were read, nil for those that do not exist, and
+	// unread says why others could not be read.
 	material map[policy.ObjectRef]runtime.Object
-	hidden   map[policy.ObjectRef]string
+	unread   map[policy.ObjectRef]string
 }
 
 // lacks records a missing permission, and returns it as a clause.
@@ -114,8 +110,8 @@ func (r *reading) lacks(right Right) string {
 	return right.String()
 }
 
-func (r *reading) hide(source policy.ObjectRef, right Right) {
-	r.objects.Hidden = append(r.objects.Hidden, resource.Hidden{Source: source, Why: r.lacks(right)})
+func (r *reading) cannotRead(source policy.ObjectRef, right Right) {
+	r.objects.Unreadable = append(r.objects.Unreadable, resource.Unreadable{Source: source, Why: r.lacks(right)})
 }
 
 // listing returns the permission to list a kind at a level.
@@ -148,10 +144,10 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		case meta.IsNoMatchError(err): // of a later version than the cluster has: there are none
 		case apierrors.IsForbidden(err) && all:
 			for _, namespace := range r.scope {
-				r.hide(policy.ObjectRef{Kind: kind.Name, Namespace: string(namespace)}, right)
+				r.cannotRead(policy.ObjectRef{Kind: kind.Name, Namespace: string(namespace)}, right)
 			}
 		case apierrors.IsForbidden(err):
-			r.hide(policy.ObjectRef{Kind: kind.Name, Namespace: string(level)}, right)
+			r.cannotRead(policy.ObjectRef{Kind: kind.Name, Namespace: string(level)}, right)
 		case err != nil:
 			return fmt.Errorf("list %s: %w", kind.Plural, err)
 		}
@@ -247,7 +243,7 @@ func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
 	err := r.client.Get(ctx, client.ObjectKey{Name: string(name)}, &found)
 	switch {
 	case apierrors.IsForbidden(err):
-		r.hide(policy.ObjectRef{Kind: "Namespace", Name: string(name)}, Right{Verb: "get", Resource: corev1.Resource("namespaces"), Name: string(name)})
+		r.cannotRead(policy.ObjectRef{Kind: "Namespace", Name: string(name)}, Right{Verb: "get", Resource: corev1.Resource("namespaces"), Name: string(name)})
 	case apierrors.IsNotFound(err):
 		if slices.Contains(r.scope, name) {
 			r.missing = append(r.missing, name)
@@ -263,8 +259,8 @@ func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
 
 // fill adds what resources name to o, twice: pull secrets of ServiceAccounts are known only
 // once these are. What change deletes is not read from the cluster, which still
-// has it, and what it would send elsewhere than before is hidden: a change is previewed
-// before anybody trusts it.
+// has it. A Secret that change would send elsewhere than before counts as unreadable: a change is
+// previewed before anybody trusts it.
 func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource.Objects, change Change) error {
 	touched := presentIn(change.Objects)
 	for _, source := range change.Delete {
@@ -286,7 +282,7 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 				}
 				have[source] = true
 				if by, newly := sent[source]; newly {
-					o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: unsent(source, by)})
+					o.Unreadable = append(o.Unreadable, resource.Unreadable{Source: source, Why: unsent(source, by)})
 					continue
 				}
 				if i >= maxReferences {
@@ -297,8 +293,8 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 				if err := r.fetch(ctx, source); err != nil {
 					return err
 				}
-				if why := r.hidden[source]; why != "" {
-					o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: why})
+				if why := r.unread[source]; why != "" {
+					o.Unreadable = append(o.Unreadable, resource.Unreadable{Source: source, Why: why})
 				} else if object := r.material[source]; object != nil {
 					if err := o.Add(object); err != nil {
 						return err
@@ -330,8 +326,8 @@ func presentIn(o resource.Objects) map[policy.ObjectRef]bool {
 	for _, b := range o.Broken {
 		have[b.Source] = true
 	}
-	for _, h := range o.Hidden {
-		have[h.Source] = true
+	for _, u := range o.Unreadable {
+		have[u.Source] = true
 	}
 	return have
 }
@@ -339,7 +335,7 @@ func presentIn(o resource.Objects) map[policy.ObjectRef]bool {
 // fetch reads one Secret, ConfigMap or ServiceAccount by its name, once.
 func (r *reading) fetch(ctx context.Context, source policy.ObjectRef) error {
 	if r.material == nil {
-		r.material, r.hidden = map[policy.ObjectRef]runtime.Object{}, map[policy.ObjectRef]string{}
+		r.material, r.unread = map[policy.ObjectRef]runtime.Object{}, map[policy.ObjectRef]string{}
 	}
 	if _, done := r.material[source]; done {
 		return nil
@@ -360,7 +356,7 @@ func (r *reading) fetch(ctx context.Context, source policy.ObjectRef) error {
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Name}, object)
 	switch {
 	case apierrors.IsForbidden(err):
-		r.hidden[source] = r.lacks(Right{Verb: "get", Resource: corev1.Resource(plural), Namespace: source.Namespace, Name: source.Name})
+		r.unread[source] = r.lacks(Right{Verb: "get", Resource: corev1.Resource(plural), Namespace: source.Namespace, Name: source.Name})
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("get %s: %w", source, err)

@@ -1,12 +1,16 @@
 package live
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
@@ -19,6 +23,8 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 	}{
 		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you cannot list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader"},
 		{Right{Verb: "list", Resource: ours("tenants")}, "you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader"},
+		{Right{Verb: "list", Resource: ours("clusterexceptions")}, "you cannot list clusterexceptions.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader"},
+		{Right{Verb: "get", Resource: ours("tenants"), Name: "iris"}, "you cannot get tenants.landwaiter.dev/iris; ask a cluster admin to run landwaiter tenant add iris, which lets a team read its own Tenant"},
 		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you cannot list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
 		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"}, "you cannot list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
 		{Right{Verb: "list", Resource: ours("verifiers")}, "you cannot list verifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-reader"},
@@ -33,16 +39,22 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 	}
 }
 
-func TestAllThatIsLackingIsNamedAtOnce(t *testing.T) {
-	ours := func(resource string) schema.GroupResource {
-		return schema.GroupResource{Group: "landwaiter.dev", Resource: resource}
+func TestAllThatIsUnreadableIsNamedAtOnce(t *testing.T) {
+	list := func(plural string) Right {
+		return Right{Verb: "list", Resource: schema.GroupResource{Group: "landwaiter.dev", Resource: plural}}
 	}
-	s := State{Rights: []Right{{Verb: "list", Resource: ours("clusterverifiers")}, {Verb: "list", Resource: ours("clusterstores")}, {Verb: "list", Resource: ours("tenants")}},
+	s := State{Namespaces: []verify.Namespace{"a", "b"}, Rights: []Right{list("clusterexceptions"), list("clusterverifiers"), list("clusterstores"), list("tenants")},
 		unsure: map[verify.Namespace]string{"b": "you cannot list deployments.apps", "a": "you cannot list deployments.apps"}}
+	s.Objects.Person = true
+	for _, kind := range []string{"ClusterException", "ClusterVerifier", "ClusterStore", "Tenant"} {
+		s.Objects.Unreadable = append(s.Objects.Unreadable, resource.Unreadable{Source: policy.ObjectRef{Kind: kind}, Why: list(strings.ToLower(kind) + "s").String()})
+	}
+	snapshot, _ := resolve.New(s.Objects, nil, resolve.Nowhere())
 	require.Equal(t, []string{
-		"you cannot list clusterverifiers, clusterstores; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader",
-		"you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader",
+		"you cannot read everything that decides in namespace a, namespace b, so the images there are undecided:",
+		"- you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader",
+		"- you cannot list clusterverifiers, clusterstores; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader",
 		"you cannot list deployments.apps",
-	}, s.Lacks())
-	require.Empty(t, State{}.Lacks())
+	}, s.Unreadable(snapshot), "an exception only lifts denials, which say so")
+	require.Empty(t, State{}.Unreadable(snapshot))
 }

@@ -54,7 +54,7 @@ func TestAChangeSendsNoSecretToServersThatDoNotGetItNow(t *testing.T) {
 	for name, c := range map[string]struct {
 		before []client.Object
 		after  []client.Object
-		hidden int
+		unread int
 	}{
 		"a new Vault":                     {nil, []client.Object{vaulted("https://attacker.example")}, 1},
 		"another Vault":                   {[]client.Object{vaulted("https://vault.example")}, []client.Object{vaulted("https://attacker.example")}, 1},
@@ -78,18 +78,18 @@ func TestAChangeSendsNoSecretToServersThatDoNotGetItNow(t *testing.T) {
 			}
 			before, after, err := p.Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
 			require.NoError(t, err)
-			require.Empty(t, before.Objects.Hidden)
-			require.Len(t, after.Objects.Hidden, c.hidden)
-			for _, h := range after.Objects.Hidden {
-				require.Contains(t, h.Why, "--send-secrets")
+			require.Empty(t, before.Objects.Unreadable)
+			require.Len(t, after.Objects.Unreadable, c.unread)
+			for _, u := range after.Objects.Unreadable {
+				require.Contains(t, u.Why, "--send-secrets")
 				for _, s := range after.Objects.Secrets {
-					require.NotEqual(t, h.Source, policy.ObjectRef{Kind: "Secret", Namespace: s.Namespace, Name: s.Name})
+					require.NotEqual(t, u.Source, policy.ObjectRef{Kind: "Secret", Namespace: s.Namespace, Name: s.Name})
 				}
 			}
 			change.SendSecrets = true
 			_, after, err = p.Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
 			require.NoError(t, err)
-			require.Empty(t, after.Objects.Hidden)
+			require.Empty(t, after.Objects.Unreadable)
 		})
 	}
 }

@@ -34,34 +34,34 @@ func (s Server) grant(namespace string) string {
 }
 
 // ReadableBy marks the objects that the server may not read as broken in states, as the
-// server does, and as hidden where the person cannot know. The first of the states is the
+// server does, and as unreadable where the person cannot find out. The first of the states is the
 // cluster as it is: only its conditions count.
 func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State) error {
-	q := &readable{person: p, server: server, verdicts: map[policy.ObjectRef]error{}}
+	q := &readable{person: p, server: server, verdicts: map[policy.ObjectRef]readability{}}
 	q.fromConditions(states[0].Objects)
 	for _, state := range states {
 		o := &state.Objects
-		o.Broken, o.Hidden = slices.Clone(o.Broken), slices.Clone(o.Hidden)
-		hidden := map[policy.ObjectRef]bool{}
-		for _, h := range o.Hidden {
-			hidden[h.Source] = true
+		o.Broken, o.Unreadable = slices.Clone(o.Broken), slices.Clone(o.Unreadable)
+		unread := map[policy.ObjectRef]bool{}
+		for _, u := range o.Unreadable {
+			unread[u.Source] = true
 		}
 		present := presentIn(*o)
 		for _, sources := range resolve.References(*o) {
 			for _, source := range sources {
 				// What does not exist, and what the person cannot see, is not allowed anyway.
-				if _, said := q.verdicts[source]; !said && (!present[source] || hidden[source]) {
+				if _, said := q.verdicts[source]; !said && (!present[source] || unread[source]) {
 					continue
 				}
-				refused, err := q.ask(ctx, source)
+				found, err := q.ask(ctx, source)
 				switch {
 				case err != nil:
 					return err
-				case policy.IsHidden(refused):
-					o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: refused.Error()})
-				case refused != nil:
-					o.Hidden = slices.DeleteFunc(o.Hidden, func(h resource.Hidden) bool { return h.Source == source })
-					o.Broken = append(o.Broken, resource.Broken{Source: source, Reason: policy.ReasonAccessDenied, Err: refused})
+				case found.unknown != "":
+					o.Unreadable = append(o.Unreadable, resource.Unreadable{Source: source, Why: found.unknown})
+				case found.refused != nil:
+					o.Unreadable = slices.DeleteFunc(o.Unreadable, func(u resource.Unreadable) bool { return u.Source == source })
+					o.Broken = append(o.Broken, resource.Broken{Source: source, Reason: policy.ReasonAccessDenied, Err: found.refused})
 				}
 			}
 		}
@@ -71,15 +71,19 @@ func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State
 
 // readable finds out what the server may read, once for each object.
 type readable struct {
-	person *Person
-	server Server
-	// verdicts say why the server cannot read an object, nil if it can. That is hidden if it is
-	// not known.
-	verdicts map[policy.ObjectRef]error
+	person   *Person
+	server   Server
+	verdicts map[policy.ObjectRef]readability
 }
 
-func (q *readable) refused(source policy.ObjectRef) error {
-	return errors.New("landwaiter has no permission to read it; grant it with: " + q.server.grant(source.Namespace))
+// readability says whether the server can read an object. In the zero value it can.
+type readability struct {
+	refused error  // why it cannot
+	unknown string // why the person cannot find out
+}
+
+func (q *readable) refused(source policy.ObjectRef) readability {
+	return readability{refused: errors.New("landwaiter has no permission to read it; grant it with: " + q.server.grant(source.Namespace))}
 }
 
 // fromConditions takes what the server says itself: a resource that it finds ready names
@@ -99,7 +103,7 @@ func (q *readable) fromConditions(o resource.Objects) {
 				for _, source := range sources {
 					switch {
 					case !refuses:
-						q.verdicts[source] = nil
+						q.verdicts[source] = readability{}
 					case names(ready.Message, source):
 						q.verdicts[source] = q.refused(source)
 					}
@@ -120,7 +124,7 @@ func names(message string, source policy.ObjectRef) bool {
 }
 
 // ask asks the API server what the account may do, unless that is known already.
-func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (refused, err error) {
+func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (found readability, err error) {
 	if found, said := q.verdicts[source]; said {
 		return found, nil
 	}
@@ -129,18 +133,18 @@ func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (refused, e
 	account := fmt.Sprintf("ServiceAccount %s/%s", q.server.Namespace, q.server.Account)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		refused = policy.HiddenError(unknown + fmt.Sprintf("no resource with this reference is ready yet, and you cannot create localsubjectaccessreviews.authorization.k8s.io in namespace %s; ask an admin of the namespace, and if it cannot: %s",
-			source.Namespace, q.server.grant(source.Namespace)))
+		found.unknown = unknown + fmt.Sprintf("no resource with this reference is ready yet, and you cannot create localsubjectaccessreviews.authorization.k8s.io in namespace %s; ask an admin of the namespace, and if it cannot: %s",
+			source.Namespace, q.server.grant(source.Namespace))
 	case err != nil:
-		return nil, fmt.Errorf("ask whether %s may read %s: %w", account, source, err)
+		return readability{}, fmt.Errorf("ask whether %s may read %s: %w", account, source, err)
 	case allowed:
 	case q.server.Guessed:
-		refused = policy.HiddenError(unknown + fmt.Sprintf("%s cannot do so, and you cannot read which ServiceAccount Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace)))
+		found.unknown = unknown + fmt.Sprintf("%s cannot do so, and you cannot read which ServiceAccount Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace))
 	default:
-		refused = q.refused(source)
+		found = q.refused(source)
 	}
-	q.verdicts[source] = refused
-	return refused, nil
+	q.verdicts[source] = found
+	return found, nil
 }
 
 // review asks for the verbs with which the server reads an object. The API server stores no

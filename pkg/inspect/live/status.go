@@ -31,8 +31,6 @@ type Status struct {
 	Rights []Right
 	// Ends are the ends of trust, exceptions and break-glass, the next one first.
 	Ends []End
-	// Shown is what Landwaiter shows of the cluster's rules, nil if it was not needed.
-	Shown *Shown
 	// Stopped is that of the [Scope], and At is when the Status was read.
 	Stopped, At time.Time
 	// Unwatched is that of the [Scope].
@@ -67,9 +65,9 @@ type NamespaceStatus struct {
 	Mandatory []string `json:"mandatory"`
 	// Contacts say whom to ask about the Tenant and the policies that apply.
 	Contacts []Contact `json:"contacts"`
-	// Hidden are the kinds of which the person may not read all that may apply, so that
-	// Rules and mandatory policies are incomplete.
-	Hidden []string `json:"hidden"`
+	// Unreadable are the kinds that the person cannot list, so that Rules and Mandatory are
+	// incomplete.
+	Unreadable []string `json:"unreadable"`
 	// Gatekeeper is what it does about pods whose images are not allowed: deny, warn, dryrun or "not
 	// asked", and "" if the person may not read constraints. Exempt says that it leaves the namespace out
 	// on purpose, and ExemptImages how many entries of exemptImages it admits unverified all the same.
@@ -225,13 +223,9 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	if err != nil {
 		return Status{}, err
 	}
-	limit := scope.BreakGlass
-	if !limit.Known && r.shown != nil {
-		limit = r.shown.breakGlass()
-	}
 	ruled := newRuled(r.objects)
 	found := attention(r.objects)
-	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now, limit)}
+	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now, scope.BreakGlass)}
 	for _, name := range r.scope {
 		if slices.Contains(r.missing, name) {
 			continue
@@ -246,7 +240,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		ruled.describe(n)
 		if at := slices.IndexFunc(r.objects.Namespaces, func(o corev1.Namespace) bool { return o.Name == string(name) }); at >= 0 {
 			of := &r.objects.Namespaces[at]
-			if n.BreakGlass = breakGlassOf(of, limit, now); scope.Action != nil {
+			if n.BreakGlass = breakGlassOf(of, scope.BreakGlass, now); scope.Action != nil {
 				var left []string
 				n.Gatekeeper, n.Exempt, left = scope.Action(of.Name, of.Labels)
 				n.ExemptImages = len(left)
@@ -259,7 +253,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	for _, right := range reports.rights {
 		r.lacks(right)
 	}
-	s.NoReports, s.Rights, s.Shown, s.Stopped, s.Unwatched, s.At = reports.none, r.rights, r.shown, scope.Stopped, scope.Unwatched, now
+	s.NoReports, s.Rights, s.Stopped, s.Unwatched, s.At = reports.none, r.rights, scope.Stopped, scope.Unwatched, now
 	return s, nil
 }
 
@@ -270,9 +264,6 @@ func (r *reading) rules(ctx context.Context, scope Scope) error {
 	}
 	if scope.All {
 		return r.everything(ctx)
-	}
-	if err := r.shownRules(ctx, scope.Namespaces); err != nil {
-		return err
 	}
 	return r.namespaces(ctx, scope.Namespaces, Change{})
 }
@@ -311,22 +302,19 @@ func urgency(condition string) int {
 func mandatory(s *resolve.Snapshot) []string {
 	names := []string{}
 	for _, p := range s.Cluster().Mandatory {
-		if p.Source.Name != resource.HiddenName {
-			names = append(names, p.Source.Name)
-		}
+		names = append(names, p.Source.Name)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// hiddenFrom names the kinds that decide in a namespace and that the person may not read.
-// Without Tenants it is not known whether one has the namespace.
-func hiddenFrom(o resource.Objects, namespace verify.Namespace) []string {
+// unreadableIn names the kinds that may decide in a namespace and that the person cannot list.
+func unreadableIn(o resource.Objects, namespace verify.Namespace) []string {
 	kinds := []string{}
-	for _, h := range o.Hidden {
-		if h.Source.Namespace == "" || h.Source.Namespace == string(namespace) {
-			if !slices.Contains(kinds, h.Source.Kind) {
-				kinds = append(kinds, h.Source.Kind)
+	for _, u := range o.Unreadable {
+		if u.Source.Namespace == "" || u.Source.Namespace == string(namespace) {
+			if !slices.Contains(kinds, u.Source.Kind) {
+				kinds = append(kinds, u.Source.Kind)
 			}
 		}
 	}

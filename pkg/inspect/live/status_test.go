@@ -58,7 +58,7 @@ func deniedAt(image string, last time.Time) map[string]any {
 }
 
 // reads returns somebody who reads objects, with all permissions but to list some kinds.
-func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
+func reads(t *testing.T, unread []string, objects ...client.Object) *Person {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
@@ -76,7 +76,7 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 				require.NoError(t, err)
 				kind = strings.TrimSuffix(gvks[0].Kind, "List")
 			}
-			if slices.Contains(hidden, kind) {
+			if slices.Contains(unread, kind) {
 				return apierrors.NewForbidden(v1beta1.GroupVersion.WithResource(strings.ToLower(kind)).GroupResource(), "", nil)
 			}
 			return c.List(ctx, list, options...)
@@ -233,7 +233,7 @@ func TestStatusNamesTheRightsThatAreMissing(t *testing.T) {
 	text := strings.Join(missing, "\n")
 	require.Contains(t, text, "you cannot list reports.openreports.io in namespace team")
 	require.Contains(t, text, "you cannot list clusterverificationpolicies.landwaiter.dev")
-	require.Equal(t, []string{"ClusterVerificationPolicy", "Tenant"}, s.Namespaces[0].Hidden)
+	require.Equal(t, []string{"ClusterVerificationPolicy", "Tenant"}, s.Namespaces[0].Unreadable)
 	require.True(t, s.Namespaces[0].Unread)
 
 	_, err := reads(t, []string{"Namespace"}).Status(t.Context(), Scope{All: true}, today())

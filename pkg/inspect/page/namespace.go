@@ -23,8 +23,8 @@ type namespaceModel struct {
 	BreakGlass string
 	Stage      string
 	Never      string // the images that Gatekeeper never asks about, as the end of a sentence
-	Whole      bool // what Gatekeeper does is known
-	Checking   bool // it is being read
+	Whole      bool   // what Gatekeeper does is known
+	Checking   bool   // it is being read
 	Picture    picture
 	Running    []runningRow
 	Pages      pages
@@ -115,7 +115,7 @@ func (s *Site) statusOf(r *http.Request, namespace verify.Namespace) reading[liv
 // complete reports whether a status has all of a namespace.
 func complete(s live.Status, namespace verify.Namespace) bool {
 	return slices.ContainsFunc(s.Namespaces, func(n live.NamespaceStatus) bool {
-		return n.Namespace == namespace && !n.Unread && len(n.Hidden) == 0
+		return n.Namespace == namespace && !n.Unread && len(n.Unreadable) == 0
 	})
 }
 

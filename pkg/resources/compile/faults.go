@@ -37,13 +37,8 @@ func (r Refusal) Error() string { return r.Text }
 // Outside implements the interface of [policy.OutsideOf].
 func (r Refusal) Outside() string { return r.Remedy }
 
-// RefusalOf returns err as a refusal. What is hidden stays so.
-func RefusalOf(err error) error {
-	if policy.IsHidden(err) {
-		return policy.HiddenError(Cut(err.Error()))
-	}
-	return Refusal{Cut(err.Error()), policy.OutsideOf(err)}
-}
+// RefusalOf returns err as a refusal.
+func RefusalOf(err error) error { return Refusal{Cut(err.Error()), policy.OutsideOf(err)} }
 
 // ProblemsOf returns a problem for each fault of a resource or, unless all are wanted, for
 // the first: a server keeps problems for every namespace, and a team chooses how many faults
@@ -58,7 +53,7 @@ func ProblemsOf(source policy.ObjectRef, err error, all bool) []resource.Problem
 	}
 	return MapSlice(faults, func(fault error) resource.Problem {
 		message := fault.Error()
-		if remedy := policy.OutsideOf(fault); remedy != "" && !policy.IsHidden(fault) {
+		if remedy := policy.OutsideOf(fault); remedy != "" {
 			message += "; " + remedy
 		}
 		return resource.Problem{Source: source, Reason: resource.ReasonOf(fault), Message: Cut(message)}
@@ -83,10 +78,10 @@ func fieldError(field string, err error) error {
 
 // Unusable says that a resource cannot be used, to everyone it applies to. Only the
 // status of a cluster resource says why it is broken: that may name objects of other
-// namespaces. What is hidden stays so.
+// namespaces.
 func Unusable(source policy.ObjectRef, err error) error {
 	err = faultsOf(err)[0]
-	if source.Namespace == "" && !policy.IsHidden(err) {
+	if source.Namespace == "" {
 		said := Refusal{Text: source.String() + " cannot be used; its condition Ready says why"}
 		if policy.OutsideOf(err) != "" {
 			said.Remedy = policy.Outside("ask a cluster admin to read that condition")

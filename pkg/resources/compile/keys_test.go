@@ -8,14 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/written"
 )
@@ -159,41 +156,5 @@ func TestAVerifierSaysWhichHostsRevocationNeedsAsFarAsItsTrustStoresTell(t *test
 		message := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}].Ready.Message
 		require.Equal(t, c.named, strings.HasSuffix(message, ", among them crl.example.com, ocsp.example.com"), "%s: %s", name, message)
 		require.Contains(t, message, "--egress-host", name)
-	}
-}
-
-func TestPeopleAreShownTheKeysOfClusterVerifiersAndNothingElseOfTheirText(t *testing.T) {
-	key := string(written.NewKey(t).PEM)
-	world := func(text string) resource.Objects {
-		return written.Objects(t, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Object("Tenant", "", "iris", written.Iris), written.Object("ClusterVerifier", "", "release", holding(ignoringLogs, text)))
-	}
-	snapshot, problems := written.Compiled(world("# kept by zzforeign\n" + key))
-	require.Empty(t, problems)
-	shown, ok := snapshot.Shown("iris-web")
-	require.True(t, ok)
-	text, err := shown.Text()
-	require.NoError(t, err)
-	require.NotContains(t, text, "zzforeign")
-	seen := false
-	for _, o := range shown.Resources {
-		if v, is := o.(*v1beta1.ClusterVerifier); is {
-			seen = true
-			require.Equal(t, key, v.Spec.Cosign.Keys.Inline)
-		}
-	}
-	require.True(t, seen)
-	// Whoever pastes the wrong text.
-	snapshot, _ = written.Compiled(world("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIEEE\n-----END PRIVATE KEY-----\n"))
-	shown, ok = snapshot.Shown("iris-web")
-	require.True(t, ok)
-	text, err = shown.Text()
-	require.NoError(t, err)
-	require.NotContains(t, text, "PRIVATE KEY")
-	require.Contains(t, shown.Withheld, resource.Withheld{Kind: v1beta1.KindClusterVerifier})
-	require.Equal(t, policy.Denied, written.Verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome())
-	for _, layer := range snapshot.For("iris-web").Layers {
-		for _, v := range layer.Verifiers {
-			require.NotContains(t, compile.TextOf(v.Broken), "PRIVATE")
-		}
 	}
 }

@@ -34,9 +34,6 @@ const (
 	// maxReferencedBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxReferencedBytes = 256 << 10
-	// maxShownTrust is how large a ClusterTrustStore may be that people without permissions to
-	// it are shown.
-	maxShownTrust = 96 << 10
 	// failingFor is how long fetching may fail before the condition ExpiresSoon says so. The
 	// public-good root is asked for once an hour, so this is one fetch that was missed.
 	failingFor = 2 * time.Hour

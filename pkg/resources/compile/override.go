@@ -117,10 +117,7 @@ func (p Policy) on(ref image.Reference, unmeetable Unmeetable, steps *int) rulin
 
 // rest returns what p says of images that no rule matches.
 func (p Policy) rest() ruling {
-	switch {
-	case policy.IsHidden(p.Broken):
-		return mayDeny
-	case p.Broken == nil && p.Fallback == v1beta1.DefaultActionAllow:
+	if p.Broken == nil && p.Fallback == v1beta1.DefaultActionAllow {
 		return allowsAll
 	}
 	return deniesAll

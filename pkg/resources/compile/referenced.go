@@ -19,8 +19,6 @@ type Referenced struct {
 	// roles holds the annotation [v1beta1.AnnotationTUFRoles] of ConfigMaps that have it.
 	roles   map[policy.ObjectRef]string
 	Fetched external.Fetched
-	hidden  map[policy.ObjectRef]error
-	person  bool // as [resource.Objects.Person]
 	// Namespace is where the references of the level at hand are.
 	Namespace string
 }
@@ -28,10 +26,7 @@ type Referenced struct {
 // NewReferenced returns what the objects in o hold, without a namespace and what is fetched.
 func NewReferenced(o resource.Objects) Referenced {
 	m := Referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
-		hidden: map[policy.ObjectRef]error{}, person: o.Person, Pulls: o.PullSecrets()}
-	for _, h := range o.Hidden {
-		m.hidden[h.Source] = policy.HiddenError(h.Why)
-	}
+		Pulls: o.PullSecrets()}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {
@@ -69,11 +64,8 @@ func (m Referenced) locate(kind, name string) (policy.ObjectRef, error) {
 	return resource.Locate(m.Namespace, kind, name)
 }
 
-// unreadable returns why an object is hidden or broken, nil if it is neither.
+// unreadable returns why an object could not be read, nil if it could.
 func (m Referenced) unreadable(source policy.ObjectRef) error {
-	if err := m.hidden[source]; err != nil {
-		return err
-	}
 	if err := m.broken[source]; err != nil {
 		return fmt.Errorf("%s cannot be read: %w", source, err)
 	}
@@ -155,16 +147,8 @@ func (m Referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, err
 	return MapSlice(names, func(name string) v1beta1.Reference { return v1beta1.Reference{Name: name} }), nil
 }
 
-// get returns the fetched value of a source. What a person cannot fetch, the cluster may.
+// get returns the fetched value of a source.
 func (m Referenced) get(source external.Source) (external.Value, error) {
-	value, err := m.known(source)
-	if err != nil && m.person {
-		err = policy.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
-	}
-	return value, err
-}
-
-func (m Referenced) known(source external.Source) (external.Value, error) {
 	known, ok := m.Fetched[source]
 	var unanswered *external.UnansweredError
 	switch {

@@ -30,10 +30,9 @@ func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) 
 	s := Store{Store: registry.Store{Source: e.Source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
-		if s.Broken = Unusable(e.Source, err); !policy.IsHidden(s.Broken) {
-			why, grant := resource.CutGrant(s.Broken.Error(), faultsOf(err)[0])
-			s.Broken = registry.Unusable(why, cmp.Or(grant, policy.OutsideOf(s.Broken)))
-		}
+		s.Broken = Unusable(e.Source, err)
+		why, grant := resource.CutGrant(s.Broken.Error(), faultsOf(err)[0])
+		s.Broken = registry.Unusable(why, cmp.Or(grant, policy.OutsideOf(s.Broken)))
 	}
 	s.CredentialsHash = DigestOf(s.Logins.Text())
 	login := s.CredentialsHash
@@ -149,13 +148,6 @@ func (s *Store) readAccount(ref v1beta1.Reference, m Referenced) error {
 	}, m)
 }
 
-// Touches reports whether s says something about a host without naming it, or as a place
-// of other registries.
-func (s Store) Touches(host string) bool {
-	matches := func(p image.HostPattern) bool { return p.Match(host) }
-	return slices.ContainsFunc(s.Patterns, matches) || s.Proxy != nil && slices.ContainsFunc(s.Proxy.AdditionalHosts, matches)
-}
-
 // TakesAll reports whether s is broken and for every host.
 func (s Store) TakesAll() bool { return s.Broken != nil && len(s.Registries)+len(s.Patterns) == 0 }
 
@@ -219,25 +211,4 @@ func (s *Store) readEvidence(spec *v1beta1.Evidence, named bool) error {
 	}
 	s.EvidenceExclusive = spec.Exclusive
 	return nil
-}
-
-// AsFarAsKnown returns s, or a hidden store for the same hosts if s has places about which
-// hidden, the cluster's, may say more.
-func (s Store) AsFarAsKnown(hidden *Store) Store {
-	places := slices.Concat(s.Lists(), MapSlice(s.Mirrors, func(m registry.Mirror) string { return m.Template.Host() }),
-		MapSlice(s.Evidence, func(e registry.Location) string { return e.Template.Host() }))
-	if !slices.ContainsFunc(places, func(host string) bool { return !slices.Contains(hidden.Except, host) }) {
-		return s
-	}
-	return Store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken},
-		Fingerprint: DigestOf([]string{s.Fingerprint, hidden.Fingerprint})}
-}
-
-// HostOf returns the host that an image pattern begins with, "" if that is none or has a wildcard.
-func HostOf(pattern string) string {
-	host, _, _ := strings.Cut(pattern, "/")
-	if parsed, err := image.ParseHostPattern(host); err == nil && !image.IsHostPattern(host) {
-		return parsed.String()
-	}
-	return ""
 }

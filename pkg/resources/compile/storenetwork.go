@@ -92,10 +92,8 @@ func (m Referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 
 // brokenProxy returns what is in the place of a proxy that cannot be used: nothing is sent.
 func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
-	if err = Unusable(store, err); !policy.IsHidden(err) {
-		err = verify.PermanentWith(policy.ReasonBrokenResource, err, cmp.Or(policy.OutsideOf(err), "ask a cluster admin to correct the proxy of the ClusterStore"))
-	}
-	return &registry.Proxy{Broken: err}
+	err = Unusable(store, err)
+	return &registry.Proxy{Broken: verify.PermanentWith(policy.ReasonBrokenResource, err, cmp.Or(policy.OutsideOf(err), "ask a cluster admin to correct the proxy of the ClusterStore"))}
 }
 
 // proxy returns what a ClusterStore says about the way to its registries, nil if nothing.

@@ -194,7 +194,6 @@ func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
 type Shelf struct {
 	Owner  verify.Namespace
 	Stores map[string]*TrustStore
-	Hidden error // why they may not be read
 }
 
 // TrustStores resolves references of one level's resources to trust stores.
@@ -232,12 +231,8 @@ func (ts TrustStores) at(l Shelf, kind, name string, want v1beta1.TrustStoreType
 	source := policy.ObjectRef{Kind: kind, Namespace: string(l.Owner), Name: name}
 	store, ok := l.Stores[name]
 	switch {
-	case !ok && l.Hidden != nil:
-		return nil, l.Hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
-	case policy.IsHidden(store.Err):
-		return nil, fmt.Errorf("%s cannot be read: %w", source, store.Err)
 	case store.Err != nil:
 		err := Unusable(source, store.Err)
 		if ts.owner() == verify.Cluster { // its own status may say why

@@ -68,9 +68,8 @@ func apply(chain []Rung, first int) Applicable {
 		for _, p := range chain[i].Policies {
 			if p.Decides() {
 				a.Deciding.Policies = append(a.Deciding.Policies, p)
-			}
-			if !p.Decides() || policy.IsHidden(p.Broken) {
-				warning.Policies = append(warning.Policies, p) // a hidden one may warn, too
+			} else {
+				warning.Policies = append(warning.Policies, p)
 			}
 		}
 		if len(warning.Policies) > 0 {
@@ -157,7 +156,7 @@ func (v *View) last() int { return len(v.Chain) - 1 }
 // kind falls back as a whole, and only if nearer levels have none at all.
 func nearestVerifiers(chain []Rung, first int) (int, []compile.Verifier) {
 	for i := first; i < len(chain); i++ {
-		if l := chain[i]; len(l.Verifiers) > 0 || l.hiddenVerifiers() != "" {
+		if l := chain[i]; len(l.Verifiers) > 0 {
 			return i, l.Verifiers
 		}
 	}

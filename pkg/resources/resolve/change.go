@@ -95,11 +95,11 @@ func usedOf(o *Objects, cluster *Level) map[string]string {
 // effect immediately, reverting it finds the cached results, and a change that does
 // not affect the namespace keeps its results.
 func (s *Snapshot) generation(v *View) string {
-	parts := []string{compile.TextOf(v.Broken), v.noVerifiers(v.Applicable), s.cluster.hiddenVerifiers()}
+	parts := []string{compile.TextOf(v.Broken)}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
 	for _, a := range v.applies {
 		if a != v.Applicable {
-			parts = append(parts, "inherited", fmt.Sprint(a.Deciding.At), v.noVerifiers(a))
+			parts = append(parts, "inherited", fmt.Sprint(a.Deciding.At))
 		}
 		list("verifiers", compile.MapSlice(a.Verifiers, func(v compile.Verifier) string { return v.Fingerprint }))
 		list("stores", compile.MapSlice(a.stores, func(s compile.Store) string { return s.Fingerprint }))

@@ -14,8 +14,8 @@ import (
 // undelegated returns a problem for each of the namespace's own exceptions that is not
 // delegated to it.
 func (s *Snapshot) undelegated(v *View) []resource.Problem {
-	if len(v.Own.Exceptions) == 0 || s.cluster.Objects.hidden[v1beta1.KindException] != nil {
-		return nil // without permission to read ClusterExceptions, what they delegate is unknown; the condition says it
+	if _, unreadable := s.cluster.Objects.unreadable[v1beta1.KindException]; unreadable || len(v.Own.Exceptions) == 0 {
+		return nil // a ClusterException that this person cannot read may delegate them: the condition Ready says it
 	}
 	var problems []resource.Problem
 	namespace := v.Own.Objects.Namespace

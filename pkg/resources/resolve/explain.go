@@ -37,9 +37,6 @@ func (v *View) verifierChoices() []Choice {
 	told := map[int]bool{} // levels whose Verifiers are in choices
 	for _, a := range v.applies {
 		applied := compile.MapSlice(a.Verifiers, func(v compile.Verifier) policy.ObjectRef { return v.Source })
-		if v.noVerifiers(a) != "" {
-			applied = append(applied, hiddenSource(v.Chain[a.from].Objects.Namespace, kind))
-		}
 		if len(applied) == 0 || told[a.from] {
 			continue
 		}
@@ -144,11 +141,10 @@ func (v *View) policyChoices() []Choice {
 }
 
 // BrokenAmong returns the first of the policies of a level that cannot be used: it might deny any
-// image, so all that decide together deny every image. A policy that a person may not read is not
-// known to be broken.
+// image, so all that decide together deny every image.
 func BrokenAmong(policies []compile.Policy) (compile.Policy, bool) {
 	for _, p := range policies {
-		if p.Broken != nil && p.Decides() && !policy.IsHidden(p.Broken) {
+		if p.Broken != nil && p.Decides() {
 			return p, true
 		}
 	}

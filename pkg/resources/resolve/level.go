@@ -18,9 +18,10 @@ type Level struct {
 	Objects  *Objects
 	weight   weight
 	load     load
-	compiled bool   // whether it is more than weighed
-	excess   excess // as it was compiled with
-	Broken   error  // why the level cannot be used
+	compiled bool                       // whether it is more than weighed
+	excess   excess                     // as it was compiled with
+	obscured map[policy.ObjectRef]error // of which a person cannot read everything, and why
+	Broken   error                      // why the level cannot be used
 
 	TrustStores  map[string]*compile.TrustStore
 	Verifiers    []compile.Verifier
@@ -81,13 +82,13 @@ func (c *compiler) level(l, cluster *Level, past excess) *Level {
 		l.TrustStores = make(map[string]*compile.TrustStore, len(o.TrustStores))
 	}
 	for _, e := range o.TrustStores {
-		t := compile.NewTrustStore(e, o.referenced)
+		t, err := l.trustStore(e)
 		l.TrustStores[e.Source.Name] = t
-		l.problem(e.Source, t.Err)
+		l.problem(e.Source, err)
 	}
 	c.verifiers(l, cluster)
 	for _, e := range o.Stores {
-		s, err := compile.NewStore(o.Namespace, e, o.referenced)
+		s, err := l.store(e)
 		l.stores = append(l.stores, s)
 		l.problem(e.Source, err)
 	}
@@ -101,7 +102,6 @@ func (c *compiler) level(l, cluster *Level, past excess) *Level {
 		l.problem(e.Source, err)
 	}
 	c.exceptions(l)
-	l.hide()
 	l.Ends = l.endsOf(o.referenced)
 	if cluster == nil {
 		l.limitSteps()
@@ -129,7 +129,7 @@ func (c *compiler) verifiers(l, cluster *Level) {
 		l.publicGood = reach.PublicGood
 	}
 	for _, e := range l.Objects.Verifiers {
-		v, err := compile.NewVerifier(e, reach, c.outside.revokers())
+		v, err := l.verifier(e, cluster, reach, c.outside.revokers())
 		l.Verifiers = append(l.Verifiers, v)
 		l.problem(e.Source, err)
 	}
@@ -144,9 +144,7 @@ func (l *Level) endsOf(m compile.Referenced) map[policy.ObjectRef]*compile.Ends 
 		}
 	}
 	for i, e := range l.Objects.Stores {
-		if i < len(l.stores) {
-			all[e.Source] = l.stores[i].Ends()
-		}
+		all[e.Source] = l.stores[i].Ends()
 	}
 	for _, e := range l.Objects.Verifiers {
 		if l.publicGood != nil && compile.UsesPublicGood(e.Spec) {
@@ -157,7 +155,7 @@ func (l *Level) endsOf(m compile.Referenced) map[policy.ObjectRef]*compile.Ends 
 }
 
 func (l *Level) shelf() compile.Shelf {
-	return compile.Shelf{Owner: l.Objects.Namespace, Stores: l.TrustStores, Hidden: l.Objects.hidden[v1beta1.KindTrustStore]}
+	return compile.Shelf{Owner: l.Objects.Namespace, Stores: l.TrustStores}
 }
 
 func (l *Level) problem(source policy.ObjectRef, err error) {
@@ -219,7 +217,7 @@ func (c *compiler) breakGlass(l *Level) {
 func hostRules(specs []compile.Entry[v1beta1.StoreSpec], compiled []compile.Store) (map[string]registry.HostRule, []registry.PatternRule) {
 	rules := map[string]registry.HostRule{}
 	var patterns []registry.PatternRule
-	for i, s := range compiled[:min(len(compiled), len(specs))] { // what stands for hidden ones has no spec
+	for i, s := range compiled {
 		sound := specs[i].Broken == nil
 		if !sound && s.Proxy == nil {
 			continue

@@ -29,9 +29,6 @@ const (
 	maxExceptionWeight        = 1 << 20
 	maxAccountExceptionWeight = 4 << 20
 	maxClusterExceptionWeight = 4 << 20
-	// maxVisibleHosts bounds the registries about which a namespace is shown what ClusterStores
-	// say: its resources may name any number.
-	maxVisibleHosts = 1000
 	// maxUndeclared bounds the memory for namespaces without objects: their names
 	// come from requests.
 	maxUndeclared = 10_000

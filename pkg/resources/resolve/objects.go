@@ -20,13 +20,16 @@ import (
 type Objects struct {
 	Namespace  verify.Namespace
 	uid        string
-	broken     error            // the Namespace object itself could not be read
-	ending     bool             // the namespace is being deleted
-	labelled   string           // the Tenant that the label of the namespace names, "" for none
-	unread     error            // the Namespace object is hidden
-	hidden     map[string]error // the kinds that are hidden, without "Cluster"
-	known      resource.Known   // what is known of them all the same
+	broken     error  // the Namespace object itself could not be read
+	ending     bool   // the namespace is being deleted
+	labelled   string // the Tenant that the label of the namespace names, "" for none
 	referenced compile.Referenced
+	// unreadable holds the kinds, without "Cluster", that a person cannot list at the level, and
+	// [resource.KindNamespace] for the Namespace itself. obscured says of resources why the person cannot
+	// read what they reference. person is [resource.Objects.Person].
+	unreadable map[string]resource.Unreadable
+	obscured   map[policy.ObjectRef]string
+	person     bool
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
 	// sizes is what the specs of each kind take in memory, in bytes, which no limit of the cluster is about.
@@ -79,8 +82,8 @@ func Group(o resource.Objects) Levels {
 			at(b.Source.Name).broken = b.Err
 		}
 	}
-	for _, h := range o.Hidden {
-		hide(at, h)
+	if o.Person {
+		levels.unreadable(o, at)
 	}
 	material := compile.NewReferenced(o)
 	for namespace, l := range levels {

@@ -3,7 +3,6 @@ package resolve
 import (
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
@@ -24,14 +23,7 @@ type storesAt struct {
 // For the hosts that none of these levels lists, the nearest Store of the chain lends how
 // they are reached, but not where else images or evidence are.
 func storesByHost(chain []Rung, first int) (byHost []storesAt, stores []compile.Store) {
-	if last := chain[len(chain)-1]; last.Objects.hidden[v1beta1.KindStore] != nil && last.hiddenStore() == nil {
-		// ClusterStores also say how the hosts of nearer Stores are reached.
-		return []storesAt{{at: len(chain) - 1, stores: last.stores}}, last.stores
-	}
 	all := selectStores(chain, first)
-	if hidden := chain[len(chain)-1].hiddenStore(); hidden != nil { // it is for what no other lists
-		all = append(all, storesAt{at: len(chain) - 1, stores: []compile.Store{*hidden}})
-	}
 	for i := range all {
 		if all[i].at < first {
 			return all[:i], merged(all)
@@ -45,17 +37,10 @@ func storesByHost(chain []Rung, first int) (byHost []storesAt, stores []compile.
 func selectStores(chain []Rung, first int) []storesAt {
 	var all []storesAt
 	taken := map[string]bool{}
-	hidden := chain[len(chain)-1].hiddenStore()
 	for n := range chain {
 		i := (first + n) % len(chain)
 		l, here := chain[i], storesAt{at: i}
 		for _, s := range l.stores {
-			if len(s.Except) > 0 {
-				continue
-			}
-			if hidden != nil && l.Label != LevelCluster {
-				s = s.AsFarAsKnown(hidden)
-			}
 			hosts := slices.DeleteFunc(s.Lists(), func(host string) bool { return taken[host] })
 			if len(hosts) == 0 && !s.TakesAll() {
 				continue

@@ -27,18 +27,17 @@ type tenancy struct {
 	*resource.Tenants
 	names    []string                      // of Tenants whose members are known, sorted
 	unusable map[policy.ObjectRef]error    // Tenants that cannot be used
-	hidden   bool                          // the members of some Tenant are unknown
-	unread   error                         // the Tenants may not be read
+	partial  bool                          // the members of some Tenant are unknown
 	homes    map[verify.Namespace][]string // the Tenants with this home
 }
 
 func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
-	t := &tenancy{unread: cluster.hidden[v1beta1.KindTenant], unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
+	t := &tenancy{unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
 	var known []*v1beta1.Tenant
 	for _, e := range cluster.tenants {
 		said, err := saidBy(e.Spec)
 		if err != nil {
-			t.unusable[e.Source], t.hidden = cmp.Or(e.Broken, err), true
+			t.unusable[e.Source], t.partial = cmp.Or(e.Broken, err), true
 		} else if e.Broken != nil {
 			t.unusable[e.Source] = e.Broken
 		} else if err := cmp.Or(compile.KnownWord("spec.verification.policyLevel", e.Spec.Spec.Verification.PolicyLevel, "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster),
@@ -167,14 +166,11 @@ func (s *Snapshot) bind(own *Level) binding {
 			b.Home = s.levels[home]
 		}
 	}
-	if s.tenancy.hidden && namespace != verify.Cluster && !s.tenancy.Lists(string(namespace)) {
+	if s.tenancy.partial && namespace != verify.Cluster && !s.tenancy.Lists(string(namespace)) {
 		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
 		// another team's.
 		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
 		b.Broken = compile.Refusal{Text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)}
-	}
-	if err := s.tenancy.unread; err != nil && namespace != verify.Cluster {
-		b.Broken, b.by = compile.RefusalOf(err), tenantRef(resource.HiddenName)
 	}
 	b.account = s.accountOf(namespace, tenant)
 	b.limits = s.cluster.quotas[b.account]
@@ -201,8 +197,6 @@ func (s *Snapshot) HomeError(tenant *v1beta1.Tenant) error {
 	switch {
 	case !s.holds(tenant, home):
 		return resource.Reasoned(policy.ReasonConflict, fmt.Errorf("the home namespace %s of Tenant %s belongs to another Tenant", home, tenant.Name))
-	case exists && l.Objects.unread != nil:
-		return l.Objects.unread
 	case !exists:
 		return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("the home namespace %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
 	case l.Objects.ending:

@@ -224,19 +224,6 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 	require.Equal(t, policy.Allowed, written.Verdict(t, snapshot, "rose", "r.example.com/app").Outcome(), "its namespaces are known, so others are untouched")
 }
 
-func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
-	o := written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris-dev-a", "1"), written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
-	o.Person = true
-	o.Hidden = []resource.Hidden{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Why: "you cannot get it"}}
-	snapshot, _ := written.Compiled(o)
-	require.Equal(t, policy.Undecided, written.Verdict(t, snapshot, "iris-dev-a", "r.example.com/app").Outcome())
-	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "other"}, Err: errors.New("unknown field")}}
-	snapshot, _ = written.Compiled(o)
-	got := written.Verdict(t, snapshot, "iris-dev-a", "r.example.com/app")
-	require.Equal(t, policy.Denied, got.Outcome(), "whatever the home namespace says: %s", got.Reason)
-	require.Contains(t, got.Reason, "a Tenant cannot be read")
-}
-
 func TestNoTenantMayHaveTheNamespaceOfWhatTheClusterReferences(t *testing.T) {
 	for spec, field := range map[string]string{
 		"homeNamespace: keys-of-all":                     "spec.homeNamespace is keys-of-all",

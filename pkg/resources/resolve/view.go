@@ -26,6 +26,7 @@ type View struct {
 	*Applicable               // what judges an image first
 	applies     []*Applicable // as [applyAll] returns it, v.applicable first
 	slow        error         // why the view takes too many steps
+	unreadable  []resource.Unreadable
 
 	counted sync.Once
 	usages  Usage // once counted
@@ -37,7 +38,7 @@ func (s *Snapshot) link(own *Level) *View {
 	bound := s.bind(own)
 	v := &View{Own: own, bound: bound, binding: bound}
 	v.Chain = chainOf(own, v.binding, s.cluster)
-	if own.Objects.broken != nil || v.Counts() && own.Broken != nil && !policy.IsHidden(v.Broken) {
+	if own.Objects.broken != nil || v.Counts() && own.Broken != nil {
 		v.Broken, v.by = own.Broken, policy.ObjectRef{}
 	}
 	v.applies = applyAll(v.Chain)
@@ -54,6 +55,7 @@ func (s *Snapshot) link(own *Level) *View {
 	}
 	exceptional := s.addExceptions(v)
 	v.config.BreakGlass = own.glass
+	v.unreadable = s.unreadableIn(v)
 	v.problems = slices.Concat(own.problems, slow, exceptional)
 	if v.Counts() {
 		v.problems = append(v.problems, verifierProblems(own.Objects.policies, v.Verifiers, s.outside.AllFaults)...)
@@ -98,14 +100,6 @@ func (v *View) Path() iter.Seq[*Applicable] {
 // hasStores reports whether Stores of other levels than the cluster's apply.
 func (v *View) hasStores() bool { return len(v.byHost) > 0 && v.byHost[0].at < v.last() }
 
-// noVerifiers returns why the Verifiers of a are unknown, "" if they are not.
-func (v *View) noVerifiers(a *Applicable) string {
-	if a.from < len(v.Chain) {
-		return v.Chain[a.from].hiddenVerifiers()
-	}
-	return ""
-}
-
 // addLayers makes the layers of v: what decides, the mandatory policies, and what warns.
 func (s *Snapshot) addLayers(v *View) {
 	attestations := len(s.cluster.Mandatory) > 0 && needAttestations(s.cluster.Verifiers)
@@ -133,7 +127,7 @@ func (s *Snapshot) addLayers(v *View) {
 			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, p := range mandatory {
 			layer := v.layer([]compile.Policy{p}, s.cluster.Verifiers, client)
-			layer.NoVerifiers, layer.Warns, layer.Mandatory = s.cluster.hiddenVerifiers(), p.Warns, !p.Warns
+			layer.Warns, layer.Mandatory = p.Warns, !p.Warns
 			if layer.Warns {
 				warnings = append(warnings, layer)
 			} else {
@@ -204,8 +198,7 @@ func (v *View) refused(layer verify.Layer) verify.Layer {
 // behind it. Whether the policies say so themselves does not decide whether it only warns.
 func (v *View) judging(a *Applicable, g group, warns bool) verify.Layer {
 	layer := v.layer(g.Policies, a.Verifiers, a.client)
-	layer.NoVerifiers, layer.Warns = v.noVerifiers(a), warns
-	layer.Home, layer.Lenient = v.homeOfVerifiers(), a.lenient(g)
+	layer.Warns, layer.Home, layer.Lenient = warns, v.homeOfVerifiers(), a.lenient(g)
 	rest := layer.Judge.Default()
 	if g.rules != nil && layer.Judge.Usable() {
 		layer.Judge = verify.ByRules(g.rules, rest) // a home may have many rules, and a Tenant many namespaces

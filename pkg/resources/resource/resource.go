@@ -35,11 +35,11 @@ type Objects struct {
 	// Broken holds objects that exist but could not be read. They deny where they
 	// would have applied.
 	Broken []Broken
-	// Hidden lists what whoever read the objects may not read. Person says that a person
-	// read them, on a machine that may not reach what resources keep outside the cluster.
-	// What depends on either is Undecided. In the cluster and with files there is none.
-	Hidden []Hidden
-	Person bool
+	// Unreadable lists what a person who read the objects lacks permission for, and Person says that
+	// a person did, on a machine that may not reach what resources keep outside the cluster. Both are
+	// empty in the cluster and for files.
+	Unreadable []Unreadable
+	Person     bool
 	// ClusterResourceNamespace is where the Secrets, ConfigMaps and ServiceAccounts are that
 	// cluster resources reference; empty is [DefaultClusterResourceNamespace].
 	ClusterResourceNamespace string
@@ -199,32 +199,21 @@ func CutGrant(message string, err error) (before, command string) {
 	return message, ""
 }
 
-// ReasonOf returns the reason attached to an error in the chain of err. Without one it is
-// [policy.ReasonUnreadable] for a [policy.HiddenError], else [policy.ReasonInvalid].
+// ReasonOf returns the reason attached to an error in the chain of err, [policy.ReasonInvalid]
+// without one.
 func ReasonOf(err error) policy.Reason {
-	var r reasoned
-	switch {
-	case errors.As(err, &r) && r.reason != "":
+	if r, ok := errors.AsType[reasoned](err); ok && r.reason != "" {
 		return r.reason
-	case policy.IsHidden(err):
-		return policy.ReasonUnreadable
 	}
 	return policy.ReasonInvalid
 }
 
-// Hidden names something that whoever read the objects may not read: one object, or
-// without a name all of a kind in a namespace or of the cluster. It is neither missing nor
-// broken: what it says is unknown.
-type Hidden struct {
+// Unreadable is an object that a person cannot read or, without a name, a kind that a person cannot
+// list in a namespace or in the cluster. The object may exist, and may be broken.
+type Unreadable struct {
 	Source policy.ObjectRef
-	// Why says which permission is missing, in one clause.
-	Why string
-	// Known is what is known of a kind all the same.
-	Known Known
+	Why    string // which permission is missing, in one clause
 }
-
-// HiddenName stands for the name of what is hidden, where a resource is named.
-const HiddenName = "(unreadable)"
 
 // refusedBecause is the annotation of a resource that this version's schema refuses, with the
 // reason. No object of an API server has it: the key is none that an API server accepts.

@@ -174,6 +174,22 @@ func (t *Tenants) Holder(namespace string) *v1beta1.Tenant {
 	return nil
 }
 
+// Certain reports whether t suffices to say who holds a namespace and the holder's home namespace, whatever Tenants there
+// are besides: the labels name the holder, and no claim of another Tenant could be stronger, or the holder's status says
+// so.
+func (t *Tenants) Certain(namespace string) bool {
+	holder := t.Holder(namespace)
+	if holder == nil {
+		return false
+	}
+	sure := func(name string) bool {
+		return t.labels[name] == holder.Name && (slices.Contains(listedBy(holder), name) || slices.ContainsFunc(holder.Status.Namespaces, func(n v1beta1.TenantNamespace) bool {
+			return n.Name == name && n.State == v1beta1.NamespaceActive
+		}))
+	}
+	return sure(namespace) && sure(holder.Spec.HomeNamespace)
+}
+
 // covers reports whether a prefix, "" for none, is one of a namespace.
 func covers(prefix, namespace string) bool {
 	return prefix != "" && len(prefix) < len(namespace) && strings.HasPrefix(namespace, prefix)

@@ -122,7 +122,7 @@ func (d *Decider) config(ctx context.Context, namespace verify.Namespace) (*veri
 	case snapshot == nil:
 		return nil, ErrNotReady
 	case d.covers(snapshot, namespace):
-		return snapshot.For(namespace), nil
+		return snapshot.Config(namespace)
 	}
 	if d.finder == nil { // nothing says that it exists
 		return nil, verify.NamespaceNotFound(namespace)
@@ -144,7 +144,7 @@ func (d *Decider) await(ctx context.Context, namespace verify.Namespace) (*verif
 	for {
 		snapshot, swapped := d.set.watch()
 		if snapshot.Has(namespace) {
-			return snapshot.For(namespace), nil
+			return snapshot.Config(namespace)
 		}
 		select {
 		case <-swapped:
@@ -251,7 +251,7 @@ func (d *Decider) currentConfig(namespace verify.Namespace) (*verify.Config, err
 	case !d.covers(snapshot, namespace):
 		return nil, fmt.Errorf("namespace %s is not in the snapshot: %w", namespace, ErrNotReady)
 	}
-	return snapshot.For(namespace), nil
+	return snapshot.Config(namespace)
 }
 
 // Generation names the rules, the trust material and the exceptions in force of a namespace,

@@ -56,9 +56,6 @@ type Options struct {
 	// OperatedRole is the ClusterRole in which the leader lists the Tenants that there
 	// are, for the operator guardrails. Empty means none.
 	OperatedRole string
-	// ShowRules lets the leader keep a ConfigMap with the cluster's rules that apply in each
-	// namespace of a Tenant, for people who may not read cluster resources.
-	ShowRules bool
 	// Forget is called after a namespace was deleted, to drop its cached data.
 	Forget func(verify.Namespace)
 	// External fetches external data; nil leaves it unknown. The controller sets what

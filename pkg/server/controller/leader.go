@@ -92,9 +92,6 @@ func (c *Controller) duties(ctx context.Context) {
 	if c.options.OperatedRole != "" {
 		duties = append(duties, Duty{"list the Tenants for the operator", c.listOperated})
 	}
-	if c.options.ShowRules {
-		duties = append(duties, Duty{"show the rules that apply in namespaces of Tenants", c.showRules})
-	}
 	var running sync.WaitGroup
 	for _, duty := range append(duties, c.options.Duties...) {
 		running.Go(func() {

@@ -71,13 +71,6 @@ const (
 	// lookAgain is how often all statuses are compared with the time: ExpiresSoon is about
 	// days, and a look reads nothing but memory.
 	lookAgain = time.Hour
-	// shownPause is the least time between two looks for what changed in the rules that are
-	// shown. At most shownPerSecond ConfigMaps are written, after shownBurst at once, and
-	// shownPage are read at a time: each may have half a MiB.
-	shownPause     = 2 * time.Second
-	shownPerSecond = 10
-	shownBurst     = 20
-	shownPage      = 20
 	// maxRefused bounds the statuses that the API server refused and that are remembered, and the
 	// namespaces whose events are counted.
 	maxRefused = 10_000

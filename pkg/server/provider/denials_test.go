@@ -59,7 +59,9 @@ func TestTheSameDenialKeepsTheFirstTraceID(t *testing.T) {
 
 // Somebody who mistyped an image needs to know whom to ask, too.
 func TestAnImageThatIsNoneSaysWhomToAsk(t *testing.T) {
-	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result { return verdict(policy.Undecided, ns, ref) }), nil,
+	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		return verdict(policy.Undecided, ns, ref)
+	}), nil,
 		func(o *Options) { o.Contact = func(ns verify.Namespace) string { return "#" + string(ns) } })
 	for _, c := range []struct{ path, key, want string }{
 		{"/v1/verdict", "[team-a]r.example.com/A", ". Ask: #team-a (traceID "},

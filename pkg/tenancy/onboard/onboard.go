@@ -49,9 +49,10 @@ type Options struct {
 	// Landwaiter is the ServiceAccount that reads the Secrets of the home namespace; the default is
 	// landwaiter-system/landwaiter.
 	Landwaiter types.NamespacedName
-	// NamespaceMaker renders the ClusterRoleBinding of spec.reconciler.createNamespaces.
-	// The operator may not make it, and says so if it is missing.
-	NamespaceMaker bool
+	// ClusterRights renders what gives permissions in the cluster: to read the own Tenant, and the
+	// ClusterRoleBinding of spec.reconciler.createNamespaces. The operator may not make either, and
+	// says so if the latter is missing.
+	ClusterRights bool
 	// Constraints renders the constraint TenantAllowedRegistries of
 	// spec.isolation.registries, which needs its template in the cluster.
 	Constraints bool
@@ -80,7 +81,8 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 	for _, namespace := range r.namespaces {
 		r.bindings(namespace)
 	}
-	if o.NamespaceMaker {
+	if o.ClusterRights {
+		r.tenantReader()
 		r.namespaceMaker()
 	}
 	r.sync()

@@ -18,7 +18,7 @@ import (
 )
 
 // everything renders all that a Tenant can stand for.
-func everything() Options { return Options{NamespaceMaker: true, Constraints: true} }
+func everything() Options { return Options{ClusterRights: true, Constraints: true} }
 
 func readTenant(t *testing.T, name string) *v1beta1.Tenant {
 	t.Helper()

@@ -1,6 +1,8 @@
 package onboard
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +48,28 @@ func (r *rendering) namespaceMaker() {
 	}
 	r.add(&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
 		ObjectMeta: r.meta("", NamespaceMaker(r.Name)), RoleRef: clusterRole(RoleNamespaceMaker), Subjects: []rbacv1.Subject{r.reconciler()}})
+}
+
+// TenantReader returns the name of the ClusterRole and the ClusterRoleBinding with which a team reads its own Tenant.
+func TenantReader(tenant string) string { return tenant + "-tenant-reader" }
+
+// tenantReader lets the team's people read their own Tenant, which tells them, and commands that they run, where their
+// rules are.
+func (r *rendering) tenantReader() {
+	var people []rbacv1.Subject
+	for _, person := range subjects(slices.Concat(r.Spec.Access.Admins, r.Spec.Access.Developers, r.Spec.Access.Viewers)) {
+		if !slices.Contains(people, person) {
+			people = append(people, person)
+		}
+	}
+	if len(people) == 0 {
+		return
+	}
+	name := TenantReader(r.Name)
+	r.add(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: r.meta("", name),
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.Group}, Resources: []string{"tenants"}, ResourceNames: []string{r.Name}, Verbs: []string{"get"}}}})
+	r.add(&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+		ObjectMeta: r.meta("", name), RoleRef: clusterRole(name), Subjects: people})
 }
 
 func (r *rendering) reconciler() rbacv1.Subject {

@@ -114,8 +114,8 @@ func (e *Engine) put(ctx context.Context, tenant *v1beta1.Tenant, members []memb
 	if inside != "" && i < 0 {
 		return fmt.Errorf("render Tenant %s: %s is in no namespace of it", tenant.Name, refOf(object))
 	}
-	if object.GetKind() == kindClusterRoleBinding && !e.options.ClusterBindings {
-		return nil // expectMaker looks for it
+	if (object.GetKind() == kindClusterRoleBinding || object.GetKind() == kindClusterRole) && !e.options.ClusterBindings {
+		return nil // expectMaker looks for the one that is needed
 	}
 	before := existing.version(object)
 	ours := before != "" || tenant.Spec.Adopt && e.options.Adopt || object.GetKind() == kindNamespace

@@ -25,6 +25,7 @@ const (
 	kindNamespace          = "Namespace"
 	kindRoleBinding        = "RoleBinding"
 	kindClusterRoleBinding = "ClusterRoleBinding"
+	kindClusterRole        = "ClusterRole"
 	kindKustomization      = "Kustomization"
 	kindNetworkPolicy      = "NetworkPolicy"
 	kindResourceQuota      = "ResourceQuota"
@@ -62,6 +63,7 @@ func kinds() []kind {
 		{GroupVersionKind: providerKind(), optional: true, mutation: true},
 		{GroupVersionKind: of("constraints.gatekeeper.sh", "v1beta1", onboard.KindRegistries), optional: true},
 		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindClusterRoleBinding), optional: true},
+		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindClusterRole), optional: true},
 		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindRoleBinding)},
 		{GroupVersionKind: of("", "v1", "ServiceAccount")},
 		{GroupVersionKind: of("", "v1", "ConfigMap")},

@@ -48,7 +48,7 @@ type Options struct {
 	// Adopt permits to label namespaces that exist, if the Tenant asks for it. Only an
 	// admin's own command does.
 	Adopt bool
-	// ClusterBindings permits to make ClusterRoleBindings. Only an admin's own command does.
+	// ClusterBindings permits to make ClusterRoles and ClusterRoleBindings. Only an admin's own command does.
 	ClusterBindings bool
 	// Reserved are namespaces that no Tenant may have.
 	Reserved []string

@@ -77,7 +77,9 @@ func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, render
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == kindClusterRoleBinding })
+	i := slices.IndexFunc(rendered, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == kindClusterRoleBinding && o.GetName() == onboard.NamespaceMaker(tenant.Name)
+	})
 	if binding == nil {
 		if i >= 0 && !e.options.ClusterBindings {
 			report.problem(policy.ReasonAccessDenied, refOf(rendered[i]), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(rendered[i]))

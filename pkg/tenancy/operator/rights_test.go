@@ -133,7 +133,7 @@ func TestTheBindingThatMakesNamespacesIsForTheTenantsAccountAlone(t *testing.T) 
 			if c.subjects != nil {
 				objects = append(objects, makerBinding("green-namespace-maker", onboard.RoleNamespaceMaker, c.subjects...))
 			}
-			e := New(fakeClient(t, accepts(), objects...), Options{Onboard: onboard.Options{NamespaceMaker: true}})
+			e := New(fakeClient(t, accepts(), objects...), Options{Onboard: onboard.Options{ClusterRights: true}})
 			report, err := e.Apply(t.Context(), c.tenant)
 			require.NoError(t, err)
 			var said []string

@@ -82,7 +82,7 @@ func (c *checker) tenantFile(o applied) string {
 // unequipped finds namespaces that a Tenant lists and that lack some of what it stands for, as
 // after tenant.yaml was edited.
 func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
-	expected, err := onboard.Objects(tenant, onboard.Options{NamespaceMaker: true, Constraints: true})
+	expected, err := onboard.Objects(tenant, onboard.Options{ClusterRights: true, Constraints: true})
 	if err != nil {
 		return // a finding of the caller
 	}
@@ -155,7 +155,7 @@ func fullest(tenant *v1beta1.Tenant) map[string]bool {
 	}
 	more.Spec.Reconciler.CreateNamespaces, more.Spec.Reconciler.Variables = true, map[string]v1beta1.Variable{"any": "any"}
 	names := map[string]bool{}
-	objects, err := onboard.Objects(more, onboard.Options{NamespaceMaker: true, Constraints: true})
+	objects, err := onboard.Objects(more, onboard.Options{ClusterRights: true, Constraints: true})
 	if err != nil {
 		return names // a finding of the caller
 	}

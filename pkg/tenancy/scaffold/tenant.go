@@ -143,7 +143,7 @@ func (team Team) manifests(p Platform) (manifests, error) {
 
 // rendered says what a tree has of a Tenant: everything.
 func (team Team) rendered() onboard.Options {
-	return onboard.Options{Landwaiter: team.Landwaiter, NamespaceMaker: true, Constraints: true}
+	return onboard.Options{Landwaiter: team.Landwaiter, ClusterRights: true, Constraints: true}
 }
 
 func isRight(o *unstructured.Unstructured) bool {

@@ -27,17 +27,17 @@ const (
 
 // granted has what each ClusterRole for people, for accounts of Tenants and for namespaces
 // grants, as "kinds | verbs". RULES are the namespaced kinds of landwaiter.dev, CLUSTER its
-// cluster-scoped kinds but Tenants. All else is refused.
+// cluster-scoped kinds that name no team, and TEAMS the others. All else is refused.
 func granted() map[string][]string {
 	const runs = "pods replicationcontrollers deployments.apps statefulsets.apps daemonsets.apps replicasets.apps jobs.batch cronjobs.batch"
 	roles := map[string][]string{
 		"rules-writer":   {"RULES | " + writes},
 		"reader":         {"RULES | " + reads, "namespaces configmaps serviceaccounts " + runs + " | " + reads},
 		"cluster-reader": {"CLUSTER | " + reads},
-		"tenant-reader":  {"tenants.landwaiter.dev | " + reads},
-		"cluster-admin":  {"RULES CLUSTER tenants.landwaiter.dev | " + writes, "tenantlabels.landwaiter.dev | manage"},
+		"tenant-reader":  {"TEAMS | " + reads},
+		"cluster-admin":  {"RULES CLUSTER TEAMS | " + writes, "tenantlabels.landwaiter.dev | manage"},
 		"checker": {
-			"RULES CLUSTER tenants.landwaiter.dev namespaces nodes deployments.apps | get list",
+			"RULES CLUSTER TEAMS namespaces nodes deployments.apps | get list",
 			"clusterroles.rbac.authorization.k8s.io clusterrolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io | get list",
 			"validatingwebhookconfigurations.admissionregistration.k8s.io mutatingwebhookconfigurations.admissionregistration.k8s.io | get list",
 			"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io | get list",
@@ -124,23 +124,28 @@ func Table() []Cell {
 
 // dangerous are kinds that no role may grant to people.
 func dangerous() []string {
-	return append(expanded("secrets RULES/status CLUSTER/status tenants.landwaiter.dev/status tenants.landwaiter.dev/finalizers tenantlabels.landwaiter.dev"),
+	return append(expanded("secrets RULES/status CLUSTER/status TEAMS/status tenants.landwaiter.dev/finalizers tenantlabels.landwaiter.dev"),
 		"nodes", "users", "groups", "serviceaccounts/token", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "pods/binding", "namespaces/finalize",
 		"clusterroles.rbac.authorization.k8s.io:landwaiter-cluster-admin", "leases.coordination.k8s.io", "assign.mutations.gatekeeper.sh", "userextras.authentication.k8s.io/scopes",
 		"certificatesigningrequests.certificates.k8s.io/approval", "signers.certificates.k8s.io", "localsubjectaccessreviews.authorization.k8s.io", "deployments.apps/anything")
 }
 
-// expanded replaces RULES and CLUSTER by the kinds that they stand for.
+// NamesTeams reports whether the resources of a cluster-scoped kind name teams or their namespaces.
+func NamesTeams(kind string) bool {
+	return slices.Contains([]string{v1beta1.KindTenant, v1beta1.KindClusterException, v1beta1.KindClusterQuota}, kind)
+}
+
+// expanded replaces RULES, CLUSTER and TEAMS by the kinds that they stand for.
 func expanded(kinds string) []string {
 	var all []string
 	for _, kind := range strings.Fields(kinds) {
 		of, sub, hasSub := strings.Cut(kind, "/")
-		if of != "RULES" && of != "CLUSTER" {
+		if of != "RULES" && of != "CLUSTER" && of != "TEAMS" {
 			all = append(all, kind)
 			continue
 		}
 		for _, k := range v1beta1.Kinds() {
-			if k.Namespaced != (of == "RULES") || k.Name == v1beta1.KindTenant {
+			if k.Namespaced != (of == "RULES") || NamesTeams(k.Name) != (of == "TEAMS") {
 				continue
 			}
 			name := k.Plural + "." + v1beta1.Group

@@ -175,7 +175,7 @@ func TestGuardrailsThatCannotBeComparedAreNotChecked(t *testing.T) {
 	i.Landwaiters = []appsv1.Deployment{serve}
 	report = Examine(i, nil)
 	require.Empty(t, report.Unchecked)
-	require.Len(t, report.Findings, 12, "each that is not the operator's")
+	require.Len(t, report.Findings, 11, "each that is not the operator's")
 
 	serve.Spec.Template.Spec.ServiceAccountName = "other"
 	i.Landwaiters = []appsv1.Deployment{serve}

@@ -86,8 +86,6 @@ type Store struct {
 	// Broken, if set, says why the store is unusable, as [Unusable] does: it is the error of every
 	// call for its registries. Without registries it applies to all hosts.
 	Broken error
-	// Except are hosts that a broken store without registries does not apply to.
-	Except []string
 }
 
 // HostRule is what a cluster admin allows for a host.

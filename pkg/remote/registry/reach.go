@@ -79,7 +79,7 @@ func StoreFor(stores []Store, host string) (Store, bool) {
 		for _, applies := range []func(Store) bool{
 			func(s Store) bool { return slices.Contains(s.Registries, host) },
 			func(s Store) bool { return s.serves(host) },
-			func(s Store) bool { return s.takesAll() && !slices.Contains(s.Except, host) },
+			Store.takesAll,
 		} {
 			if i := slices.IndexFunc(level, applies); i >= 0 {
 				return level[i], true

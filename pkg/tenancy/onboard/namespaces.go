@@ -143,8 +143,8 @@ func (r *rendering) variables(namespace string) {
 	r.configMap(namespace, VariablesName, data)
 }
 
-// summary tells the team about its Tenant, which it cannot read: Tenants show the names
-// of other teams.
+// summary lists the Tenant's namespaces for whoever can read ConfigMaps in the home namespace, such as the team's
+// account.
 func (r *rendering) summary() {
 	r.configMap(r.Spec.HomeNamespace, SummaryName, map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.namespaces, "\n")})
 }

@@ -143,8 +143,7 @@ func (r *rendering) variables(namespace string) {
 	r.configMap(namespace, VariablesName, data)
 }
 
-// summary lists the Tenant's namespaces for whoever can read ConfigMaps in the home namespace, such as the team's
-// account.
+// summary lists the Tenant's namespaces for the team's account, and for viewers of the home namespace.
 func (r *rendering) summary() {
 	r.configMap(r.Spec.HomeNamespace, SummaryName, map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.namespaces, "\n")})
 }

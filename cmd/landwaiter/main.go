@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 )
@@ -21,6 +23,7 @@ func main() {
 }
 
 func newRoot() *cobra.Command {
+	ctrllog.SetLogger(logr.New(ctrllog.NullLogSink{})) // else it prints a stack trace once a command takes 30 seconds
 	by := newPerson()
 	root := &cobra.Command{
 		Use:   "landwaiter",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/test/kit/commands"
@@ -32,6 +33,12 @@ func TestTheExamplesOfHelpHaveFlagsThatExist(t *testing.T) { commands.CheckExamp
 // Together with those of landwaiter-server, 160 at most.
 func TestTheFlagsAreFewAndHelpFitsOnAScreen(t *testing.T) {
 	commands.CheckSize(t, newRoot(), commands.Size{Registrations: 112, Lines: 50, Columns: 160})
+}
+
+// Without a logger of its own, controller-runtime prints a stack trace once a command takes 30 seconds.
+func TestLibrariesLogNothingToTheScreen(t *testing.T) {
+	newRoot()
+	require.IsType(t, ctrllog.NullLogSink{}, ctrllog.Log.WithName("any").GetSink())
 }
 
 func TestNoFlagDescribesItsDefaultInWords(t *testing.T) { commands.CheckDefaults(t, newRoot()) }

@@ -51,7 +51,7 @@ Exit codes (64 and 69: see landwaiter --help):
 		Example: `  landwaiter platform check .`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintCluster, Signer: judgeSigner, Near: policy.Nearest, MayAllow: mayAllow})
+			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintResources, Signer: judgeSigner, Near: policy.Nearest, MayAllow: mayAllow})
 			if err != nil {
 				return unusable(err)
 			}
@@ -83,17 +83,26 @@ func mayAllow(ctx context.Context, text string) (func(namespace, image string) b
 	return service.MayAllow(files.Objects), nil
 }
 
-// lintCluster returns what lint says is wrong with the resources of one cluster. It leaves notes out, as [lintErrors].
-func lintCluster(ctx context.Context, text string) (found []resource.Finding, err error) {
-	report, err := lint.CheckCluster(ctx, text, conditions.Check)
+// lintResources implements the function Resources of [scaffold.CheckOptions]. It leaves notes out, but for those that
+// something is not there.
+func lintResources(ctx context.Context, text string, whole bool) (found []resource.Finding, err error) {
+	check := lint.CheckCluster
+	if !whole {
+		check = func(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (lint.Report, error) {
+			return lint.Check(ctx, []string{configdir.Standard}, strings.NewReader(text), problems)
+		}
+	}
+	report, err := check(ctx, text, conditions.Check)
 	for _, f := range report.Findings {
-		id := "ResourceInvalid"
-		if resource.NeedsReview(policy.Reason(f.ID)) {
-			id = f.ID
+		elsewhere := !whole && f.Severity != resource.Error && f.ID == scaffold.MissingID
+		switch {
+		case elsewhere, resource.NeedsReview(policy.Reason(f.ID)) && f.Severity != resource.Note:
+		case f.Severity == resource.Error:
+			f.ID = "ResourceInvalid"
+		default:
+			continue
 		}
-		if f.Severity != resource.Note && (id == f.ID || f.Severity == resource.Error) {
-			found = append(found, resource.Finding{ID: id, Severity: f.Severity, Message: f.Remedied()})
-		}
+		found = append(found, resource.Finding{ID: f.ID, Severity: f.Severity, Message: f.Remedied()})
 	}
 	return found, err
 }

@@ -180,7 +180,7 @@ func sayLogin(stderr io.Writer, added scaffold.Added, out string) {
 
 // ownRepository writes the team's own repository.
 func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, dir string, tenant *v1beta1.Tenant) error {
-	repository := scaffold.Repository{Layout: scaffold.Layout(f.layout), Tenant: tenant, Places: f.places, App: f.app, Images: f.images}
+	repository := scaffold.Repository{Layout: scaffold.Layout(f.layout), Tenant: tenant, Places: f.places, App: f.app, Images: f.images, Revision: program.Revision()}
 	own := scaffold.Own{Dir: dir, Repository: repository, SigningKey: f.signingKey, Write: f.by.writeOptions(), Lint: lintText}
 	if len(f.files) == 1 && f.files[0] != "-" {
 		own.From = f.files[0]

@@ -24,12 +24,17 @@ import (
 // Standard is the path that stands for standard input in [Read].
 const Standard = "-"
 
+// standardInput is the name of standard input in what is read.
+const standardInput = "standard input"
+
 // Files is the content of files, with the places of all objects.
 type Files struct {
 	Objects  resource.Objects
 	Problems []resource.Problem
 	// Declarations are sorted by file and line.
 	Declarations []Declaration
+	// Patches are files that were left out because kustomizations list them as patches, sorted by file.
+	Patches []Patch
 }
 
 // Lenient returns the objects as they would be if no resource had unknown fields, so that what
@@ -143,7 +148,8 @@ func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
 
 // Read reads files whatever their names, directories as [Load] does, and standard input
 // for the path [Standard]. It fails if one cannot be read. What it says of their content
-// is in the result: unlike Load, it does not fail if a document cannot be identified.
+// is in the result: unlike Load, it does not fail if a document cannot be identified. Patches of
+// kustomizations are left out.
 func Read(ctx context.Context, paths []string, stdin io.Reader) (Files, error) {
 	return ReadIn(ctx, "", paths, stdin)
 }
@@ -176,9 +182,10 @@ func (d *decoder) read(ctx context.Context, paths []string, stdin io.Reader) (Fi
 			return Files{}, fmt.Errorf("the files are larger than %d bytes together", maxTotalBytes)
 		}
 	}
+	left := leavePatches(texts)
 	parsed := d.decodeAll(ctx, scan{files: texts})
 	c, _ := fileIndex{}.collect(parsed)
-	return Files{Objects: c.objects, Problems: c.problems, Declarations: declarations(parsed)}, nil
+	return Files{Objects: c.objects, Problems: c.problems, Declarations: declarations(parsed), Patches: left}, nil
 }
 
 // readPath returns the text of the files that a path stands for.
@@ -188,7 +195,7 @@ func readPath(name string, stdin io.Reader) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}
-		return map[string][]byte{"standard input": text}, nil
+		return map[string][]byte{standardInput: text}, nil
 	}
 	info, err := os.Stat(name)
 	if err != nil {

@@ -26,11 +26,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// TrustWithinReach is the ID of findings about who else may change what is trusted, and OfRatify of
-// those about resources of Ratify. All others are the reasons that conditions have in a cluster.
+// TrustWithinReach is the ID of findings about who else may change what is trusted, OfRatify of
+// those about resources of Ratify, and NoObject of those about patches of kustomizations. All others are the reasons that conditions have in a cluster.
 const (
 	TrustWithinReach = "TrustWithinReach"
 	OfRatify         = "OfRatify"
+	NoObject         = "NoObject"
 )
 
 // Report is what was checked and found.
@@ -49,12 +50,12 @@ func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(r
 	if err != nil {
 		return Report{}, err
 	}
-	return check(ctx, files, paths, problems, nil)
+	return check(ctx, files, paths, problems, false)
 }
 
-// CheckCluster is [Check] for text with all that a cluster has of its own: whatever cluster
-// resources name there, and resources of namespaces that no Tenant holds, is missing if it is
-// not in the text. Teams may keep resources elsewhere, and so may whoever makes Secrets.
+// CheckCluster is [Check] for text with all resources that a cluster has: whatever one of them names
+// is missing if it is not in the text, but for Secrets and ConfigMaps, which others may make. What
+// allows every image is a warning whoever wrote it.
 func CheckCluster(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (Report, error) {
 	paths := []string{configdir.Standard}
 	files, err := configdir.Read(ctx, paths, strings.NewReader(text))
@@ -65,12 +66,12 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 	if !slices.Contains(files.Objects.InNamespaces(), metav1.NamespaceDefault) {
 		files.Objects.Namespaces = append(files.Objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})
 	}
-	return check(ctx, files, paths, problems, resource.TenantsAmong(files.Objects.Resources))
+	return check(ctx, files, paths, problems, true)
 }
 
-func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
+func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, whole bool) (Report, error) {
 	schemas := schema.Embedded()
-	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, tenants: tenants}
+	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, whole: whole}
 	for _, d := range files.Declarations {
 		switch {
 		case d.Ignored:
@@ -91,6 +92,9 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 			c.add(d, f)
 		}
 	}
+	if c.report.Resources == 0 && len(c.report.Findings) == 0 && len(files.Patches) > 0 {
+		return Report{}, fmt.Errorf("nothing to check: %s: %s; %s", files.Patches[0].File, patched(files.Patches), built(files.Patches))
+	}
 	if c.report.Resources == 0 && len(c.report.Findings) == 0 {
 		if i := slices.Index(paths, configdir.Standard); i >= 0 {
 			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")
@@ -105,11 +109,32 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 		}
 	}
 	c.exposures(resource.Exposures(files.Objects.Resources...))
+	if len(files.Patches) > 0 {
+		c.report.Findings = append(c.report.Findings, resource.Finding{ID: NoObject, Severity: resource.Note, File: files.Patches[0].File, Message: patched(files.Patches), Fix: built(files.Patches)})
+	}
 	slices.SortStableFunc(c.report.Findings, func(a, b resource.Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Object.String(), b.Object.String()),
 			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
 	})
 	return c.report, nil
+}
+
+// patched says that files are patches, by the first of them.
+func patched(patches []configdir.Patch) string {
+	text := fmt.Sprintf("it is a patch of %s, so what it contains is no object", patches[0].Kustomization)
+	switch more := len(patches) - 1; more {
+	case 0:
+	case 1:
+		text += "; 1 other file is a patch too"
+	default:
+		text += fmt.Sprintf("; %d other files are patches too", more)
+	}
+	return text
+}
+
+// built says how objects are checked as patches make them.
+func built(patches []configdir.Patch) string {
+	return "to check what kustomizations build, run landwaiter platform check " + resource.ShellWord(patches[0].Root)
 }
 
 // checker collects findings.
@@ -120,13 +145,8 @@ type checker struct {
 	// refused are those that an API server refuses, as the first findings say.
 	refused map[policy.ObjectRef]bool
 	first   int
-	// tenants are nil if the files need not have what resources name.
-	tenants *resource.Tenants
-}
-
-// whole reports whether the files have every resource that one of them may name.
-func (c *checker) whole(source policy.ObjectRef) bool {
-	return c.tenants != nil && (source.Namespace == "" || c.tenants.Holder(source.Namespace) == nil)
+	// whole says that the files have every resource that one of them may name.
+	whole bool
 }
 
 // add adds a finding about d. The line is the one of the field, unless it is given.
@@ -252,6 +272,8 @@ func (c *checker) severity(p resource.Problem) resource.Severity {
 	switch {
 	case p.Reason == policy.ReasonPublishedKey:
 		return resource.Note // whoever tries a page has it
+	case c.whole && p.Reason == policy.ReasonRuleTooBroad:
+		return resource.Warning // a team may decide so, but this is the platform's decision
 	case resource.NeedsReview(p.Reason):
 		return resource.ReviewSeverity(p.Source, p.Reason)
 	}
@@ -275,7 +297,7 @@ func (c *checker) missing(p resource.Problem) resource.Severity {
 	switch {
 	case p.Source.Kind == v1beta1.KindTenant, elsewhere.MatchString(p.Message): // its home namespace may be in another repository
 		return resource.Note
-	case c.whole(p.Source):
+	case c.whole:
 		return resource.Error
 	case near:
 		return resource.Warning
@@ -286,7 +308,7 @@ func (c *checker) missing(p resource.Problem) resource.Severity {
 // unsure reports whether what a policy can be met with depends on more than the files.
 func (c *checker) unsure(source policy.ObjectRef) bool {
 	if !c.hasVerifiers(source) {
-		return !c.whole(source)
+		return !c.whole
 	}
 	return slices.ContainsFunc(c.report.Findings, func(f resource.Finding) bool {
 		kind := strings.TrimPrefix(f.Object.Kind, "Cluster")

@@ -226,8 +226,9 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"), resource.Note},
 		"a Verifier of a namespace":                 {object("VerificationPolicy", notSigned), resource.Error},
 		"a trust store, named by a namespace":       {object("Verifier", ofCluster), resource.Error},
-		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), resource.Note},
-		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), resource.Note},
+		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), resource.Error},
+		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), resource.Error},
+		"a trust store of a team":                   {held + object("Verifier", fromKeys), resource.Error},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := lint.CheckCluster(t.Context(), c.text, conditions.Check)
@@ -326,4 +327,88 @@ func errorsOf(report lint.Report) (n int) {
 		}
 	}
 	return n
+}
+
+func TestATeamsPolicyForEveryImageIsAWarningWhereThePlatformKeepsIt(t *testing.T) {
+	text := object("VerificationPolicy", "{rules: [{images: ['**'], action: Allow}]}")
+	for want, report := range map[resource.Severity]func() (lint.Report, error){
+		resource.Warning: func() (lint.Report, error) { return lint.CheckCluster(t.Context(), text, conditions.Check) },
+		resource.Note: func() (lint.Report, error) {
+			return lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
+		},
+	} {
+		got, err := report()
+		require.NoError(t, err)
+		require.Len(t, got.Findings, 1)
+		require.Equal(t, "RuleTooBroad", got.Findings[0].ID)
+		require.Equal(t, want, got.Findings[0].Severity)
+	}
+}
+
+// The levels of a Tenant are resolved as Landwaiter does.
+func TestWhatATeamNamesMayBeInItsHomeNamespaceOrTheCluster(t *testing.T) {
+	home := tenant("{homeNamespace: home, namespaces: [team-a]}") + object("VerificationPolicy", notSigned)
+	for name, c := range map[string]struct {
+		text  string
+		wrong int
+	}{
+		"of its home namespace":  {home + strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "namespace: team-a", "namespace: home"), 0},
+		"of the cluster":         {home + strings.ReplaceAll(object("ClusterTrustStore", keysSpec)+object("ClusterVerifier", strings.Replace(fromKeys, "{name: x}", "{kind: ClusterTrustStore, name: x}", 1)), ", namespace: team-a", ""), 0},
+		"of another namespace":   {home + strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "namespace: team-a", "namespace: team-b"), 1},
+		"nearly of its own name": {home + strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "name: x", "name: xy"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := lint.CheckCluster(t.Context(), c.text, conditions.Check)
+			require.NoError(t, err)
+			require.Equal(t, c.wrong, errorsOf(report), "%v", report.Findings)
+		})
+	}
+}
+
+// As platform scaffold writes a team for an environment: patches are no Tenant of the same name, without a home namespace.
+func TestPatchesOfKustomizationsAreNoObjects(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		".landwaiter.yaml":                  "layout: flux\n",
+		"tenants/base/a/tenant.yaml":        tenant("{homeNamespace: a, namespaces: [a-web]}"),
+		"tenants/base/a/kustomization.yaml": "resources: [tenant.yaml]\n",
+		"tenants/prod/kustomization.yaml":   "resources: [../base/a]\npatches: [{path: a-patch.yaml}, {path: sub/b.yaml}, {patch: '- {op: remove}'}]\npatchesStrategicMerge: [c.yaml]\n",
+		"tenants/prod/a-patch.yaml":         tenant("{reconciler: {path: ./prod}}"),
+		"tenants/prod/sub/b.yaml":           "- {op: add, path: /spec/x, value: y}\n",
+		"tenants/prod/c.yaml":               tenant("{}"),
+		"tenants/prod/sub/deep/keys.yaml":   object("TrustStore", keysSpec),
+		"tenants/other/kustomization.yaml":  "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\npatches: {a: b}\n",
+		"tenants/other/a-patch.yaml":        "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: x}\n",
+	} {
+		file := filepath.Join(root, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	checked := func(path string) (lint.Report, error) {
+		return lint.Check(t.Context(), []string{filepath.Join(root, filepath.FromSlash(path))}, strings.NewReader(""), conditions.Check)
+	}
+	for _, path := range []string{"tenants", "tenants/prod"} {
+		report, err := checked(path)
+		require.NoError(t, err)
+		var notes []resource.Finding
+		for _, f := range report.Findings {
+			require.Equal(t, resource.Note, f.Severity, f)
+			if f.ID == lint.NoObject {
+				notes = append(notes, f)
+			}
+		}
+		require.Len(t, notes, 1)
+		require.Equal(t, filepath.Join(root, "tenants", "prod", "a-patch.yaml"), notes[0].File)
+		require.Contains(t, notes[0].Message, "kustomization.yaml, so what it contains is no object; 2 other files are patches too")
+		require.Contains(t, notes[0].Fix, "run landwaiter platform check "+root)
+	}
+	_, err := checked("tenants/prod/sub/b.yaml")
+	require.ErrorContains(t, err, "nothing to check: ")
+	require.ErrorContains(t, err, "b.yaml: it is a patch of ")
+	require.ErrorContains(t, err, "run landwaiter platform check "+root)
+	_, err = checked("tenants/other/a-patch.yaml")
+	require.ErrorContains(t, err, "no resource of landwaiter.dev", "its kustomization cannot be read")
+	t.Chdir(filepath.Join(root, "tenants"))
+	_, err = lint.Check(t.Context(), []string{"prod/c.yaml"}, strings.NewReader(""), conditions.Check)
+	require.ErrorContains(t, err, "prod/c.yaml: it is a patch of prod/kustomization.yaml, so what it contains is no object; to check what kustomizations build, run landwaiter platform check ..")
 }

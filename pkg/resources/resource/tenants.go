@@ -99,17 +99,6 @@ func (t *Tenants) Relabelled(namespace, tenant string) (*Tenants, bool) {
 	return next, next.Holder(namespace) != t.Holder(namespace)
 }
 
-// TenantsAmong computes who holds what from the Tenants among objects.
-func TenantsAmong(objects []v1beta1.Object) *Tenants {
-	var tenants []*v1beta1.Tenant
-	for _, object := range objects {
-		if tenant, ok := object.(*v1beta1.Tenant); ok {
-			tenants = append(tenants, tenant)
-		}
-	}
-	return NewTenants(tenants)
-}
-
 func olderFirst(x, y *v1beta1.Tenant) int {
 	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 }

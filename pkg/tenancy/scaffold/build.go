@@ -211,6 +211,9 @@ func (c *checker) reach(folder string, visit *visiting) int {
 		visit.refused = true
 	}
 	c.generated(file, folder, k)
+	for _, name := range patchFiles(k) {
+		c.patched[path.Join(folder, name)] = true
+	}
 	weight := 1
 	for _, name := range references(k) {
 		target := path.Join(folder, name)
@@ -265,15 +268,7 @@ func unsupported(k types.Kustomization) string {
 
 // references lists everything that kustomize loads for a kustomization.
 func references(k types.Kustomization) []string {
-	names := slices.Concat(k.Resources, k.Components, k.Bases, k.Crds, k.Configurations) //nolint:staticcheck // deprecated fields are loaded too
-	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) {                  //nolint:staticcheck // as above
-		names = append(names, patch.Path)
-	}
-	for _, patch := range k.PatchesStrategicMerge { //nolint:staticcheck // as above
-		if !strings.Contains(string(patch), "\n") {
-			names = append(names, string(patch))
-		}
-	}
+	names := slices.Concat(k.Resources, k.Components, k.Bases, k.Crds, k.Configurations, patchFiles(k)) //nolint:staticcheck // deprecated fields are loaded too
 	for _, replacement := range k.Replacements {
 		names = append(names, replacement.Path)
 	}
@@ -295,6 +290,19 @@ func references(k types.Kustomization) []string {
 		}
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// patchFiles lists the files of a kustomization that are patches, with empty names for those that it has itself.
+func patchFiles(k types.Kustomization) (names []string) {
+	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // deprecated fields are loaded too
+		names = append(names, patch.Path)
+	}
+	for _, patch := range k.PatchesStrategicMerge { //nolint:staticcheck // as above
+		if !strings.Contains(string(patch), "\n") {
+			names = append(names, string(patch))
+		}
+	}
+	return names
 }
 
 // remote reports whether kustomize might fetch a name, or clone it with git: it takes what looks like a URL or a

@@ -16,10 +16,11 @@ import (
 
 // CheckOptions are what a check needs from others.
 type CheckOptions struct {
-	// Resources checks resources of landwaiter.dev as one cluster has them, given as YAML,
-	// and returns what is wrong with them: severity, ID and a message that begins with the object.
-	// Nil leaves them unchecked.
-	Resources func(ctx context.Context, text string) ([]resource.Finding, error)
+	// Resources checks resources of landwaiter.dev, given as YAML, and returns what is wrong with
+	// them: severity, ID and a message that begins with the object. The ID of what is not there is
+	// [MissingID] where it may be elsewhere: whole says that the text is all that a cluster has.
+	// Nil leaves resources unchecked.
+	Resources func(ctx context.Context, text string, whole bool) ([]resource.Finding, error)
 	// Signer judges an identity of spec.verify.matchOIDCIdentity. It returns the ID of a finding and
 	// what is wrong, "" if nothing is. Nil leaves them unchecked.
 	Signer func(issuer, subject string) (id, wrong string)
@@ -30,6 +31,9 @@ type CheckOptions struct {
 	// platform out.
 	MayAllow MayAllow
 }
+
+// MissingID is the ID of findings about resources that may be elsewhere.
+const MissingID = "NotFound"
 
 // CheckReport is what was built and found.
 type CheckReport struct {
@@ -65,7 +69,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 		}
 	}
 	c.unknownProviders()
-	c.partOfTree(dir)
+	part := c.partOfTree(dir)
 	clusters := c.clusters()
 	c.see(ignoreOf(clusters))
 	given := c.folders()
@@ -98,6 +102,11 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 			}
 		}
 	}
+	if c.settings == nil && len(clusters) == 0 && !part {
+		if err := c.teamRepository(ctx, given); err != nil {
+			return CheckReport{}, err
+		}
+	}
 	c.lockdowns()
 	c.orphans()
 	report.Kustomizations = c.countBuilt()
@@ -105,14 +114,18 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	return report, nil
 }
 
-// partOfTree finds that a folder is inside of a platform's repository, so that no cluster is followed.
-func (c *checker) partOfTree(dir string) {
+// partOfTree finds that a folder is inside of a platform's repository, so that no cluster is followed, and reports
+// whether it is.
+func (c *checker) partOfTree(dir string) bool {
 	if _, ok := c.files[SettingsFile]; ok {
-		return
+		return false
 	}
-	if parent, err := treeAround(dir); err == nil && parent != "" {
-		c.report(resource.Warning, "NoClusterFollowed", ".", "this folder is a part of the platform's repository %s, so no cluster was followed, and most was not checked: run landwaiter platform check %s", parent, parent)
+	parent, err := treeAround(dir)
+	if err != nil || parent == "" {
+		return false
 	}
+	c.report(resource.Warning, "NoClusterFollowed", ".", "this folder is a part of the platform's repository %s, so no cluster was followed, and most was not checked: run landwaiter platform check %s", parent, parent)
+	return true
 }
 
 // sorted returns what was found.
@@ -130,7 +143,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 		return nil, err
 	}
 	return &checker{files: map[string][]byte{}, memory: newMemory(), ignores: map[string]string{}, defined: map[string]bool{}, bad: map[string]bool{}, findings: map[resource.Finding]bool{},
-		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, changed: map[string]map[string]*built{}, reached: map[string]bool{},
+		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, changed: map[string]map[string]*built{}, reached: map[string]bool{}, patched: map[string]bool{},
 		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }
 
@@ -158,9 +171,9 @@ func hidden(name string) bool {
 }
 
 // of returns the file that an object of a build is from: the one below the folder, or the
-// only one there is, if it has kind and name; else the kustomization.
+// only one there is, if it has kind and name and is no patch; else the kustomization.
 func (c *checker) of(folder string, o *unstructured.Unstructured) string {
-	candidates := slices.DeleteFunc(slices.Clone(c.places[o.GetKind()+" "+o.GetName()]), func(name string) bool { return path.Base(name) == valuesFile })
+	candidates := slices.DeleteFunc(slices.Clone(c.places[o.GetKind()+" "+o.GetName()]), func(name string) bool { return path.Base(name) == valuesFile || c.patched[name] })
 	near := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return !within(name, folder) })
 	switch {
 	case len(near) == 1:

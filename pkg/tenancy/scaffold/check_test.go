@@ -321,7 +321,7 @@ func TestASealedSecretPasses(t *testing.T) {
 func TestCheckFollowsEachClusterOfAGroup(t *testing.T) {
 	dir := light(t, examples()["groups"].write(t))
 	var texts []string
-	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string) ([]resource.Finding, error) {
+	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string, _ bool) ([]resource.Finding, error) {
 		texts = append(texts, text)
 		return nil, nil
 	}})
@@ -340,7 +340,7 @@ func TestCheckFollowsEachClusterOfAGroup(t *testing.T) {
 
 func TestWhatTheCallerFindsIsReportedWhereItIs(t *testing.T) {
 	dir := light(t, examples()["flux"].write(t))
-	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string) ([]resource.Finding, error) {
+	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string, _ bool) ([]resource.Finding, error) {
 		require.Contains(t, text, "kind: Tenant")
 		return []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, Message: "Tenant iris-red: in conflict"}}, nil
 	}})

@@ -277,10 +277,7 @@ func (c *checker) flux(all *closure) (order map[string][]string) {
 			continue
 		}
 		at := c.of(o.folder, o.Unstructured)
-		account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName")
-		if account == "" {
-			c.find("AccountMissing", at, "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no permissions: name the account that it acts as", identity(o.Unstructured))
-		}
+		c.accountMissing(o)
 		c.sources(at, o.Unstructured, present)
 		after, _, _ := unstructured.NestedSlice(o.Object, "spec", "dependsOn")
 		for _, entry := range after {
@@ -303,8 +300,12 @@ func (c *checker) flux(all *closure) (order map[string][]string) {
 func (c *checker) sources(at string, o *unstructured.Unstructured, present map[string]bool) {
 	for _, fields := range [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
 		kind, name, namespace := reference(o, fields...)
-		if name != "" && !present[kind+" "+namespace+"/"+name] {
+		switch {
+		case name == "":
+		case !present[kind+" "+namespace+"/"+name]:
 			c.find("SourceMissing", at, "%s: %s names %s %s/%s, which is not there%s", identity(o), strings.Join(fields, "."), kind, namespace, name, sharedHint(namespace, name))
+		case namespace != o.GetNamespace() && c.settings != nil && c.settings.Layout != LayoutDemo && !c.settings.SharedSource:
+			c.find("SourceForeign", at, "%s: %s names %s of namespace %s, which Flux's lockdown refuses: name a source in %s", identity(o), strings.Join(fields, "."), kind+" "+name, namespace, o.GetNamespace())
 		}
 	}
 }
@@ -363,12 +364,12 @@ func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, 
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.options.Resources(ctx, text)
+	found, err := c.options.Resources(ctx, text, true)
 	if err != nil {
 		return nil, fmt.Errorf("check the resources of %s: %w", all.name(), err)
 	}
 	for _, f := range found {
-		c.report(f.Severity, f.ID, c.where(all, f.Message), "%s", f.Message)
+		c.report(f.Severity, f.ID, cmp.Or(c.where(all.objects, f.Message), c.at(all.root)), "%s", f.Message)
 		if f.Severity == resource.Error {
 			wrong = append(wrong, f.Message)
 		}
@@ -381,9 +382,9 @@ func isResource(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == v1beta1.Group
 }
 
-// where returns the file that a message about "Kind name: …" is about.
-func (c *checker) where(all *closure, message string) string {
-	for _, o := range all.objects {
+// where returns the file that a message about "Kind name: …" is about, "" if it is about none of the objects.
+func (c *checker) where(objects []applied, message string) string {
+	for _, o := range objects {
 		switch {
 		case !isResource(o.Unstructured) || !strings.HasPrefix(message, identity(o.Unstructured)+":"):
 		case o.GetKind() == v1beta1.KindTenant:
@@ -392,5 +393,5 @@ func (c *checker) where(all *closure, message string) string {
 			return c.of(o.folder, o.Unstructured)
 		}
 	}
-	return c.at(all.root)
+	return ""
 }

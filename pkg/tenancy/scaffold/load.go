@@ -49,6 +49,7 @@ type checker struct {
 	replaced  int             // bytes with variables replaced
 	maxBuilt  int             // the limit of that name
 	reached   map[string]bool // files that a kustomization names
+	patched   map[string]bool // those of them that are patches
 	instances []instance
 	settings  *Platform // nil without a SettingsFile
 	options   CheckOptions

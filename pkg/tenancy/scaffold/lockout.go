@@ -11,6 +11,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
@@ -25,9 +26,10 @@ const fluxImage = "ghcr.io/fluxcd/kustomize-controller"
 type MayAllow func(ctx context.Context, text string) (func(namespace, image string) bool, error)
 
 // CheckLockout returns a [RefusedError] if the constraints of tree, once they are in dir, deny
-// what the platform cannot do without: every image, or those of Flux.
+// what the platform cannot do without: every image, or those of Flux. It also returns one if the
+// settings exempt namespaces, and nobody verifies images of a team then.
 func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o WriteOptions, mayAllow MayAllow) error {
-	if p.Enforcement != "deny" {
+	if p.Enforcement != "deny" && !p.exemptsOthers() {
 		return nil
 	}
 	c, err := newChecker(CheckOptions{MayAllow: mayAllow})
@@ -48,8 +50,16 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 		}
 		all := c.begin(from)
 		clear(c.findings) // whatever else is wrong is for a check
-		if c.lockout(ctx, all); len(c.findings) > 0 {
-			text := "nothing was written: with the enforcement deny, pods that the platform needs would not start any more"
+		why := "with the enforcement deny, pods that the platform needs would not start any more"
+		if p.Enforcement == "deny" {
+			c.lockout(ctx, all)
+		}
+		if len(c.findings) == 0 && p.exemptsOthers() {
+			why = "nobody would verify images of teams"
+			c.unverified(all, all.tenants(), resource.NewTenants(all.tenants()).Labelled(all.labels()))
+		}
+		if len(c.findings) > 0 {
+			text := "nothing was written: " + why
 			for _, f := range c.sorted() {
 				text += "\n" + f.File + ": " + f.Message
 			}

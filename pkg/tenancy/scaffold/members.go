@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -23,7 +21,7 @@ import (
 func (c *checker) tenants(all *closure, wrong []string) {
 	c.pieces(all)
 	var tenants []*v1beta1.Tenant
-	at, named, readable := map[string]string{}, map[string]string{}, true
+	at, readable := map[string]string{}, true
 	for _, o := range all.objects {
 		if o.GroupVersionKind().Group != v1beta1.Group || o.GetKind() != v1beta1.KindTenant {
 			continue
@@ -44,10 +42,9 @@ func (c *checker) tenants(all *closure, wrong []string) {
 	if readable { // else a namespace may be that of a Tenant that is to be mended first
 		c.withoutTenant(all, holders)
 	}
-	for _, tenant := range tenants {
-		named[tenant.Spec.HomeNamespace] = onboard.Account(tenant)
-	}
-	c.admins(all, named)
+	c.rights(all, tenants, holders)
+	c.unverified(all, tenants, holders)
+	c.homes(all, tenants)
 	for _, tenant := range tenants {
 		c.beyond(all, tenant, holders)
 		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question
@@ -116,14 +113,14 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 		}
 	}
 	for namespace, missing := range lacks {
+		what := fmt.Sprintf("namespace %s lacks %s", namespace, strings.Join(missing, ", "))
 		switch {
 		case namespace == "":
-			c.find("TenantObjectMissing", at, "Tenant %s: the tree lacks %s: %s", tenant.Name, strings.Join(missing, ", "), again)
+			what = "the tree lacks " + strings.Join(missing, ", ")
 		case !has[namespace]:
-			c.find("TenantObjectMissing", at, "Tenant %s: namespace %s has no objects in the tree: %s", tenant.Name, namespace, again)
-		default:
-			c.find("TenantObjectMissing", at, "Tenant %s: namespace %s lacks %s: %s", tenant.Name, namespace, strings.Join(missing, ", "), again)
+			what = fmt.Sprintf("namespace %s has no objects in the tree", namespace)
 		}
+		c.find("TenantObjectMissing", at, "Tenant %s: in %s, %s: %s", tenant.Name, all.name(), what, again)
 	}
 }
 
@@ -163,56 +160,6 @@ func fullest(tenant *v1beta1.Tenant) map[string]bool {
 		names[o.GetKind()+" "+o.GetName()] = true
 	}
 	return names
-}
-
-// beyond finds bindings that give a Tenant's account more than its role in the team's
-// namespaces, and the permission to make namespaces if the Tenant has it.
-func (c *checker) beyond(all *closure, tenant *v1beta1.Tenant, holders *resource.Tenants) {
-	account := onboard.Account(tenant)
-	if account == "" {
-		return
-	}
-	for _, o := range all.objects {
-		binding, ok := bindingOf(o.Unstructured)
-		if !ok || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
-			return isAccount(s, binding.Namespace, tenant.Spec.HomeNamespace, account)
-		}) {
-			continue
-		}
-		where, own := "in namespace "+binding.Namespace, false
-		if o.GetKind() == "ClusterRoleBinding" {
-			where = "in the whole cluster"
-			own = tenant.Spec.Reconciler.CreateNamespaces && binding.RoleRef.Name == onboard.RoleNamespaceMaker
-		} else if holder := holders.Holder(binding.Namespace); holder != nil && holder.Name == tenant.Name {
-			own = binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == tenant.Spec.Reconciler.ClusterRole
-		}
-		if !own {
-			c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "%s gives the account of Tenant %s %s %s %s; it has %s in the team's namespaces and nothing else: remove the binding, or name a role with these permissions in spec.reconciler.clusterRole",
-				identity(o.Unstructured), tenant.Name, binding.RoleRef.Kind, binding.RoleRef.Name, where, tenant.Spec.Reconciler.ClusterRole)
-		}
-	}
-}
-
-// bindingOf reads a RoleBinding; one of the whole cluster has the same fields.
-func bindingOf(o *unstructured.Unstructured) (binding rbacv1.RoleBinding, ok bool) {
-	if o.GroupVersionKind().Group != rbacv1.GroupName || o.GetKind() != "RoleBinding" && o.GetKind() != "ClusterRoleBinding" {
-		return binding, false
-	}
-	return binding, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &binding) == nil
-}
-
-// isAccount reports whether a subject is an account in the home namespace, by its own name or by that of a
-// group of all accounts, there or everywhere.
-func isAccount(s rbacv1.Subject, namespace, home, account string) bool {
-	switch s.Kind {
-	case rbacv1.ServiceAccountKind:
-		return cmp.Or(s.Namespace, namespace) == home && s.Name == account
-	case rbacv1.UserKind:
-		return s.Name == "system:serviceaccount:"+home+":"+account
-	case rbacv1.GroupKind:
-		return s.Name == "system:serviceaccounts" || s.Name == "system:serviceaccounts:"+home
-	}
-	return false
 }
 
 // Edit adds an entry to a kustomization.yaml that people edit too.

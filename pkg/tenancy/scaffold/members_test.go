@@ -83,14 +83,14 @@ func TestCheckFindsNamespacesOfATenantWithoutObjects(t *testing.T) {
 	for name, c := range map[string]wrong{
 		"a namespace that somebody added": {func(t *testing.T, dir string) {
 			rewrite(t, dir, redTenant, "  - iris-red-web\n", "  - iris-red-api\n  - iris-red-web\n")
-		}, redTenant, "Tenant iris-red: namespace iris-red-api has no objects in the tree: run landwaiter platform scaffold DIR iris-red again"},
+		}, redTenant, "Tenant iris-red: in clusters/staging, namespace iris-red-api has no objects in the tree: run landwaiter platform scaffold DIR iris-red again"},
 		"all of them": {func(t *testing.T, dir string) {
 			rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "- objects.yaml\n", "")
 			require.NoError(t, os.Remove(filepath.Join(dir, filepath.FromSlash(redObjects))))
-		}, redTenant, "Tenant iris-red: namespace iris-red-web has no objects in the tree"},
+		}, redTenant, "Tenant iris-red: in clusters/staging, namespace iris-red-web has no objects in the tree"},
 		"one object": {func(t *testing.T, dir string) {
 			rewrite(t, dir, redObjects, "  name: default-deny\n  namespace: iris-red-web\n", "  name: default-allow\n  namespace: iris-red-web\n")
-		}, redTenant, "Tenant iris-red: namespace iris-red-web lacks NetworkPolicy iris-red-web/default-deny"},
+		}, redTenant, "Tenant iris-red: in clusters/staging, namespace iris-red-web lacks NetworkPolicy iris-red-web/default-deny"},
 	} {
 		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
@@ -22,6 +23,8 @@ type Repository struct {
 	PublicKey string
 	// Images are what the key signs, such as registry.example.com/team/**.
 	Images string
+	// Revision is the commit that this program was built from; see [Platform].
+	Revision string
 }
 
 // NewRepository returns the files of a team's own repository. It names the team's account
@@ -46,8 +49,17 @@ func NewRepository(r Repository) (Tree, error) {
 	default:
 		return Tree{}, fmt.Errorf("--layout is %q, it must be flux, groups, arc or demo", r.Layout)
 	}
+	if r.Layout == LayoutFlux || r.Layout == LayoutGroups { // in the others, teams share a repository
+		t.add(TeamFile, teamFile(r.Tenant))
+		if source := r.Tenant.Spec.Reconciler.Source; source != nil && onGitHub.MatchString(source.URL) {
+			t.add(".github/workflows/check.yaml", Platform{Revision: r.Revision}.checkWorkflow())
+		}
+	}
 	return t, t.sort()
 }
+
+// onGitHub matches repositories whose workflows GitHub runs.
+var onGitHub = regexp.MustCompile(`^(https|ssh)://([^@/]+@)?github\.com/`)
 
 // by is the command that the files name as theirs.
 func (r Repository) by() string { return "platform scaffold " + r.Tenant.Name }

@@ -122,10 +122,7 @@ func (c *checker) inTwoFiles(folder string, err error) bool {
 // key that they are encrypted for. What a service or Vault may decrypt too is not held against the tree's key.
 func (c *checker) decrypted(at string, k *unstructured.Unstructured, b *built) {
 	decryption, _, _ := unstructured.NestedMap(k.Object, "spec", "decryption")
-	var key sopsKey
-	if c.settings != nil && c.settings.SOPSAge != "" {
-		key = c.settings.sops()
-	}
+	key := c.platform().sops()
 	secret, _, _ := unstructured.NestedString(decryption, "secretRef", "name")
 	for _, o := range b.objects {
 		sops, ok := o.Object["sops"].(map[string]any)
@@ -134,9 +131,9 @@ func (c *checker) decrypted(at string, k *unstructured.Unstructured, b *built) {
 		case decryption == nil:
 			c.find("NotDecrypted", at, "%s applies the encrypted %s and has no spec.decryption, so Flux applies nothing of it, or the encrypted values: run landwaiter platform init again with --set sopsAge, sopsPGP or sopsKMS", identity(k), identity(o))
 			return
-		case secret == "" || secret != key.secret || k.GetNamespace() != fluxNamespace:
+		case key == (sopsKey{}) || secret != key.secret || k.GetNamespace() != fluxNamespace:
 		case !readableWith(sops, key.value):
-			c.report(resource.Warning, "EncryptedForOthers", at, "%s applies the %s, which is encrypted for none of the recipients in sopsAge, so Flux applies nothing of it: encrypt it again with the tree's .sops.yaml, or name its recipient too, as in --set sopsAge=RECIPIENT,RECIPIENT, if Secret %s/%s has its key", identity(k), identity(o), fluxNamespace, key.secret)
+			c.report(resource.Warning, "EncryptedForOthers", at, "%s applies the %s, which is encrypted for none of the recipients in %s, so Flux applies nothing of it: encrypt it again with the tree's .sops.yaml%s", identity(k), identity(o), key.setting, key.inCluster())
 			return
 		}
 	}
@@ -148,12 +145,12 @@ func readableWith(sops map[string]any, recipients string) bool {
 	groups, _, _ := unstructured.NestedSlice(sops, "key_groups")
 	for _, group := range append(groups, sops) {
 		keys, _ := group.(map[string]any)
-		for _, field := range []string{"age", "pgp", "kms", "gcp_kms", "azure_kv", "hc_vault"} {
+		for field, name := range map[string]string{"age": "recipient", "pgp": "fp", "kms": "", "gcp_kms": "", "azure_kv": "", "hc_vault": ""} {
 			entries, _ := keys[field].([]any)
 			for _, entry := range entries {
 				each, _ := entry.(map[string]any)
-				recipient, _ := each["recipient"].(string)
-				if field != "age" && field != "pgp" || recipient != "" && slices.Contains(strings.Split(recipients, ","), recipient) {
+				recipient, _ := each[name].(string)
+				if name == "" || recipient != "" && slices.Contains(strings.Split(recipients, ","), recipient) {
 					return true
 				}
 				others = true

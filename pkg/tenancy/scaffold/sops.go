@@ -29,8 +29,8 @@ type sopsKey struct {
 func (p Platform) sops() sopsKey {
 	var found sopsKey
 	for _, key := range []sopsKey{
-		{"sopsAge", cmp.Or(strings.Join(ageRecipients(p.SOPSAge), ","), p.SOPSAge), "--age", "age", "sops-age"},
-		{"sopsPGP", p.SOPSPGP, "--pgp", "pgp", "sops-gpg"},
+		{"sopsAge", recipients(p.SOPSAge), "--age", "age", "sops-age"},
+		{"sopsPGP", recipients(p.SOPSPGP), "--pgp", "pgp", "sops-gpg"},
 		kmsKey(p.SOPSKMS),
 	} {
 		switch {
@@ -44,9 +44,9 @@ func (p Platform) sops() sopsKey {
 	return found
 }
 
-// ageRecipients returns those of sopsAge, which are apart by commas or as age-keygen -y prints them.
-func ageRecipients(value string) []string {
-	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+// recipients returns those of a setting with commas between them, which may be lines too, as age-keygen -y prints them.
+func recipients(value string) string {
+	return cmp.Or(strings.Join(strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), ","), value)
 }
 
 // ageRecipient matches the kinds of recipients, which have one length each.
@@ -74,7 +74,7 @@ func (k sopsKey) check() error {
 	patterns := map[string]struct{ pattern, example string }{
 		"":               {`^$`, ""},
 		"age":            {`^(` + ageRecipient + `,)*` + ageRecipient + `$`, "age1 and 58 characters, or age1pq1 and 1952, as age-keygen prints; several with commas between them"},
-		"pgp":            {`^[0-9A-F]{40}$`, "the 40 hexadecimal digits of a fingerprint, as gpg --list-keys prints"},
+		"pgp":            {`^([0-9A-F]{40},)*[0-9A-F]{40}$`, "the 40 hexadecimal digits of a fingerprint, as gpg --list-keys prints; several with commas between them"},
 		"kms":            {`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9/_-]{1,256}$`, kmsExamples},
 		"gcp_kms":        {`^projects/[a-z0-9:.-]+/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]+/cryptoKeys/[A-Za-z0-9_-]+$`, kmsExamples},
 		"azure_keyvault": {`^https://[A-Za-z0-9.-]+/keys/[A-Za-z0-9-]+/[0-9a-f]{32}$`, kmsExamples},
@@ -83,7 +83,7 @@ func (k sopsKey) check() error {
 	switch {
 	case k.setting != "" && k.value == "":
 		return fmt.Errorf("%s name two keys, and Flux uses one: set one of sopsAge, sopsPGP and sopsKMS", k.setting)
-	case k.rule == "age" && strings.Count(k.value, ",") >= maxRecipients:
+	case (k.rule == "age" || k.rule == "pgp") && strings.Count(k.value, ",") >= maxRecipients:
 		return fmt.Errorf("%s has more than %d recipients: name fewer", k.setting, maxRecipients)
 	case !ok || k.rule == "age" && slices.ContainsFunc(strings.Split(k.value, ","), func(r string) bool { return len(r) != 62 && len(r) != 1959 }),
 		!regexp.MustCompile(want.pattern).MatchString(k.value):
@@ -178,11 +178,27 @@ func (p Platform) KeepsRecipients(dir string, tree Tree) error {
 		rule, _, _ := strings.Cut(line, "#")
 		for _, recipient := range anyRecipient.FindAllString(rule, -1) {
 			if !strings.Contains(tree.Files[at].Text, recipient) {
-				return &RefusedError{fmt.Sprintf("%s encrypts for %s, and would not any more: add it to sopsAge, as in --set sopsAge=RECIPIENT,RECIPIENT, or remove it from the file first", sopsRules, recipient)}
+				return &RefusedError{fmt.Sprintf("%s encrypts for %s, and would not any more: %sremove it from the file first", sopsRules, recipient, p.sops().orName())}
 			}
 		}
 	}
 	return nil
+}
+
+// orName says how to name several recipients, if the key may be several.
+func (k sopsKey) orName() string {
+	if k.rule != "age" && k.rule != "pgp" {
+		return ""
+	}
+	return fmt.Sprintf("add it to %[1]s, as in --set %[1]s=RECIPIENT,RECIPIENT, or ", k.setting)
+}
+
+// inCluster says how Flux decrypts for a recipient that the tree does not name yet, if there may be several.
+func (k sopsKey) inCluster() string {
+	if k.secret == "" {
+		return ""
+	}
+	return fmt.Sprintf(", or name its recipient too, as in --set %s=RECIPIENT,RECIPIENT, if Secret %s/%s has its key", k.setting, fluxNamespace, k.secret)
 }
 
 // sopsRules is the file that tells sops what to encrypt, and for whom.

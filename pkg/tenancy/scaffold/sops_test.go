@@ -15,11 +15,12 @@ func TestSecretsAreEncryptedForTheKeyThatTheClusterCanUse(t *testing.T) {
 		rule, flag, value string
 		secret            string
 	}{
-		"age":    {Platform{SOPSAge: recipient}, "age", "--age", recipient, "sops-age"},
-		"PGP":    {Platform{SOPSPGP: fingerprint}, "pgp", "--pgp", fingerprint, "sops-gpg"},
-		"AWS":    {Platform{SOPSKMS: aws}, "kms", "--kms", aws, ""},
-		"Google": {Platform{SOPSKMS: google}, "gcp_kms", "--gcp-kms", google, ""},
-		"Azure":  {Platform{SOPSKMS: azure}, "azure_keyvault", "--azure-kv", azure, ""},
+		"age":                       {Platform{SOPSAge: recipient}, "age", "--age", recipient, "sops-age"},
+		"PGP":                       {Platform{SOPSPGP: fingerprint}, "pgp", "--pgp", fingerprint, "sops-gpg"},
+		"two of PGP, in a rotation": {Platform{SOPSPGP: fingerprint + ", " + strings.Repeat("A", 40)}, "pgp", "--pgp", fingerprint + "," + strings.Repeat("A", 40), "sops-gpg"},
+		"AWS":                       {Platform{SOPSKMS: aws}, "kms", "--kms", aws, ""},
+		"Google":                    {Platform{SOPSKMS: google}, "gcp_kms", "--gcp-kms", google, ""},
+		"Azure":                     {Platform{SOPSKMS: azure}, "azure_keyvault", "--azure-kv", azure, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			c.platform.Constraints, c.platform.Environments = []string{imagesSet}, []string{"prod"}

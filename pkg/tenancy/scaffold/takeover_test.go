@@ -193,6 +193,18 @@ func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
 			put1(t, dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {pgp: [{fp: "+fingerprint+"}], ", 1))
 			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
 		}, "EncryptedForOthers", []string{"encrypted for none of the recipients in sopsAge"}},
+		"one for another key of PGP": {Platform{SOPSPGP: fingerprint + "," + strings.Repeat("B", 40)}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {pgp: [{fp: "+strings.Repeat("A", 40)+"}], ", 1))
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
+		}, "EncryptedForOthers", []string{"encrypted for none of the recipients in sopsPGP", "--set sopsPGP=RECIPIENT,RECIPIENT, if Secret flux-system/sops-gpg has its key"}},
+		"one for age, where Flux has a key of PGP": {Platform{SOPSPGP: fingerprint}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {age: [{recipient: "+recipient+"}], ", 1))
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
+		}, "EncryptedForOthers", []string{"encrypted for none of the recipients in sopsPGP"}},
+		"one for age, where Flux asks a service": {Platform{SOPSKMS: "arn:aws:kms:eu-central-1:111122223333:key/a"}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {age: [{recipient: "+recipient+"}], ", 1))
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
+		}, "EncryptedForOthers", []string{"encrypted for none of the recipients in sopsKMS"}},
 		"a namespace of two Tenants": {Platform{}, func(t *testing.T, dir string) {
 			text := content(t, dir, "tenants/base/shop/tenant.yaml")
 			put1(t, dir, "tenants/base/other/kustomization.yaml", kustomization("", []string{"tenant.yaml", "namespace.yaml"}, nil))
@@ -242,18 +254,28 @@ func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
 
 func TestASecretForAnyKeyOfTheTreeIsRight(t *testing.T) {
 	other := "age1" + strings.Repeat("z", 58)
+	require.Empty(t, forOthers(t, Platform{SOPSPGP: strings.Repeat("A", 40) + "," + fingerprint}, "pgp: [{fp: "+fingerprint+"}], "))
 	for about, keys := range map[string]string{
 		"for the second key": "age: [{recipient: age1" + strings.Repeat("q", 58) + "}, {recipient: " + other + "}], ", "in a group": "key_groups: [{age: [{recipient: " + other + "}]}], ",
 		"for a service too": "age: [{recipient: x}], kms: [{arn: y}], ", "of a test, for nobody": "",
 	} {
-		a := addition(t, Platform{SOPSAge: recipient + "," + other})
-		put1(t, a.Dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {"+keys, 1))
-		_, err := a.Run(t.Context())
-		require.NoError(t, err)
-		report, err := Check(t.Context(), light(t, a.Dir), CheckOptions{})
-		require.NoError(t, err)
-		for _, f := range report.Findings {
-			require.NotEqual(t, "EncryptedForOthers", f.ID, about)
+		require.Empty(t, forOthers(t, Platform{SOPSAge: recipient + "," + other}, keys), about)
+	}
+}
+
+// forOthers returns what is found of a login that is encrypted for keys, if it is that Flux has none of them.
+func forOthers(t *testing.T, p Platform, keys string) (found []string) {
+	t.Helper()
+	a := addition(t, p)
+	put1(t, a.Dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {"+keys, 1))
+	_, err := a.Run(t.Context())
+	require.NoError(t, err)
+	report, err := Check(t.Context(), light(t, a.Dir), CheckOptions{})
+	require.NoError(t, err)
+	for _, f := range report.Findings {
+		if f.ID == "EncryptedForOthers" {
+			found = append(found, f.Message)
 		}
 	}
+	return found
 }

@@ -3,9 +3,7 @@ package scaffold
 import (
 	"cmp"
 	"slices"
-	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -61,48 +59,4 @@ func (c *checker) withoutTenant(all *closure, holders *resource.Tenants) {
 				namespace, identity(shown.Unstructured), team, namespace)
 		}
 	}
-}
-
-// admins finds bindings that make accounts of teams admins: all accounts of a namespace without a Tenant, and of others
-// those that the Tenant does not name. [checker.beyond] is about those that it names.
-func (c *checker) admins(all *closure, named map[string]string) {
-	for _, o := range all.objects {
-		binding, ok := bindingOf(o.Unstructured)
-		if !ok || binding.RoleRef.Kind != "ClusterRole" || binding.RoleRef.Name != "cluster-admin" {
-			continue
-		}
-		where := "in the whole cluster"
-		if o.GetKind() == "RoleBinding" {
-			where = "in namespace " + binding.Namespace
-		}
-		for _, s := range binding.Subjects {
-			namespace, account := accountOf(s, binding.Namespace)
-			_, ofTeam := all.teams[namespace]
-			who := cmp.Or(account, "all accounts") + " of namespace " + namespace + ", which is a team's,"
-			if s.Kind == rbacv1.GroupKind && s.Name == "system:serviceaccounts" {
-				ofTeam, who = len(all.teams) > 0, "all accounts of all namespaces"
-			}
-			if ofTeam && (account == "" || account != named[namespace]) {
-				c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "%s gives %s ClusterRole cluster-admin %s: remove the binding; a Tenant gives its account what it needs", identity(o.Unstructured), who, where)
-			}
-		}
-	}
-}
-
-// accountOf returns the namespace and name of the account that a subject of a binding is, without a name if it is all
-// accounts of the namespace.
-func accountOf(s rbacv1.Subject, own string) (namespace, name string) {
-	switch s.Kind {
-	case rbacv1.ServiceAccountKind:
-		return cmp.Or(s.Namespace, own), s.Name
-	case rbacv1.UserKind:
-		if rest, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"); ok {
-			namespace, name, _ = strings.Cut(rest, ":")
-		}
-	case rbacv1.GroupKind:
-		if all, ok := strings.CutPrefix(s.Name, "system:serviceaccounts:"); ok {
-			namespace = all
-		}
-	}
-	return namespace, name
 }

@@ -1,0 +1,106 @@
+package scaffold
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+const imagesConstraint = "infrastructure/policies/images/verified-images.yaml"
+
+func TestCheckFindsNamespacesOfTeamsThatNobodyVerifies(t *testing.T) {
+	config := func(match string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			put1(t, dir, "infrastructure/policies/own/rights.yaml", "apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config, namespace: gatekeeper-system}\nspec: {match: ["+match+"]}\n")
+			rewrite(t, dir, "infrastructure/policies/own/kustomization.yaml", "resources: []", "resources: [rights.yaml]")
+		}
+	}
+	excludes := func(pattern string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			rewrite(t, dir, "infrastructure/policies/images/kustomization.yaml", "- kube-system\n", "- kube-system\n      - '"+pattern+"'\n")
+		}
+	}
+	for name, c := range map[string]wrong{
+		"by exemptNamespaces": {func(t *testing.T, dir string) {
+			excludes("iris-red-web")(t, dir)
+			rewrite(t, dir, SettingsFile, "exemptNamespaces:\n", "exemptNamespaces:\n- iris-red-web\n")
+		}, imagesConstraint, "Tenant iris-red: VerifiedImages verified-images leaves out namespace iris-red-web, and so does every other constraint for images, so no image is verified there: take it out of exemptNamespaces in .landwaiter.yaml and run platform init"},
+		"by a constraint":            {excludes("iris-red"), imagesConstraint, "leaves out namespace iris-red, and"},
+		"by a pattern":               {excludes("*-web"), imagesConstraint, "leaves out namespace iris-red-web, and"},
+		"by a pattern of its prefix": {excludes("iris-red-a*"), imagesConstraint, "leaves out namespaces that begin with iris-red-, and"},
+		"by the labels of teams": {func(t *testing.T, dir string) {
+			rewrite(t, dir, "infrastructure/policies/images/verified-images.yaml", "  match:\n", "  match:\n    namespaceSelector: {matchExpressions: [{key: landwaiter.dev/tenant, operator: DoesNotExist}]}\n")
+		}, imagesConstraint, "leaves out namespace iris-red-web"},
+		"by labels of pods": {func(t *testing.T, dir string) {
+			rewrite(t, dir, "infrastructure/policies/images/verified-images.yaml", "  match:\n", "  match:\n    labelSelector: {matchLabels: {verify: 'yes'}}\n")
+		}, imagesConstraint, "leaves out namespace iris-red-web"},
+		"by a label of Gatekeeper": {func(t *testing.T, dir string) {
+			rewrite(t, dir, redObjects, "    toolkit.fluxcd.io/tenant: iris-red\n  name: iris-red-web\n", "    toolkit.fluxcd.io/tenant: iris-red\n    admission.gatekeeper.sh/ignore: 'true'\n  name: iris-red-web\n")
+		}, redObjects, "Tenant iris-red: Namespace iris-red-web has the label admission.gatekeeper.sh/ignore"},
+		"by Gatekeeper's Config":              {config("{excludedNamespaces: ['iris-*'], processes: [webhook]}"), "infrastructure/policies/own/rights.yaml", "Config gatekeeper-system/config excludes namespace iris-red-web from admission"},
+		"by the Config for all its processes": {config("{excludedNamespaces: [iris-red-web], processes: ['*']}"), "infrastructure/policies/own/rights.yaml", "Config gatekeeper-system/config excludes namespace iris-red-web from admission"},
+	} {
+		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
+	}
+	t.Run("not by the Config for audits, or by what another constraint has", func(t *testing.T) {
+		dir := small(t)
+		config("{excludedNamespaces: [iris-red-web], processes: [audit]}")(t, dir)
+		excludes("iris-red-web")(t, dir)
+		put1(t, dir, "infrastructure/policies/own/other.yaml", "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: VerifiedImages\nmetadata: {name: other}\nspec: {enforcementAction: warn, match: {namespaces: [iris-red-web]}}\n")
+		rewrite(t, dir, "infrastructure/policies/own/kustomization.yaml", "[rights.yaml]", "[rights.yaml, other.yaml]")
+		require.Empty(t, found(t, dir))
+	})
+}
+
+// What init was told last is what a team's images run by.
+func TestInitRefusesToExemptANamespaceOfATeam(t *testing.T) {
+	allows := func(context.Context, string) (func(namespace, image string) bool, error) {
+		return func(string, string) bool { return true }, nil
+	}
+	for name, c := range map[string]struct {
+		enforcement, exempt string
+		refused             bool
+	}{
+		"a team's, with deny":     {"deny", "iris-red-web", true},
+		"a team's, with dryrun":   {"dryrun", "iris-red-web", true},
+		"a team's home namespace": {"warn", "iris-red", true},
+		"the platform's":          {"deny", "monitoring", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t)
+			p := Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}, Enforcement: c.enforcement}
+			p, err := p.Complete()
+			require.NoError(t, err)
+			p.ExemptNamespaces = append(p.ExemptNamespaces, c.exempt)
+			tree, err := NewPlatform(p)
+			require.NoError(t, err)
+			err = p.CheckLockout(t.Context(), dir, tree, WriteOptions{Force: true}, allows)
+			if !c.refused {
+				require.NoError(t, err)
+				return
+			}
+			var refused *RefusedError
+			require.ErrorAs(t, err, &refused)
+			require.Contains(t, err.Error(), "nothing was written: nobody would verify images of teams")
+			require.Contains(t, err.Error(), "leaves out namespace "+c.exempt)
+			require.Contains(t, err.Error(), "exemptNamespaces")
+		})
+	}
+}
+
+// The operator makes the namespaces, so the tree names them in Tenants alone.
+func TestATenantsNamespacesThatOnlyTheOperatorMakesAreVerifiedToo(t *testing.T) {
+	tenant := team("iris-red", func(s *v1beta1.TenantSpec) { s.NamespacePrefix = ""; s.Reconciler.CreateNamespaces = false })
+	dir := light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Operator: true, Environments: []string{"staging"}, ExemptNamespaces: []string{"iris-red-web"}}, teams: []Team{{Tenant: tenant}}}.write(t))
+	var says []string
+	for _, f := range found(t, dir) {
+		says = append(says, f.Message)
+	}
+	require.Contains(t, strings.Join(says, "\n"), "leaves out namespace iris-red-web")
+}

@@ -1,0 +1,195 @@
+package scaffold
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// TeamFile says in a team's own repository which Tenant it is of: its namespaces, and the account that applies it.
+const TeamFile = ".landwaiter-team.yaml"
+
+// teamFile returns the [TeamFile] of a Tenant.
+func teamFile(tenant *v1beta1.Tenant) string {
+	spec := object{"homeNamespace": tenant.Spec.HomeNamespace}
+	if len(tenant.Spec.Namespaces) > 0 {
+		spec["namespaces"] = tenant.Spec.Namespaces
+	}
+	if prefix := tenant.Spec.NamespacePrefix; prefix != "" {
+		spec["namespacePrefix"] = prefix
+	}
+	if account := onboard.Account(tenant); account != "" {
+		spec["reconciler"] = object{"serviceAccount": account}
+	}
+	return document("What the platform lets this team use. landwaiter platform check holds the repository to it.",
+		object{"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.KindTenant, "metadata": object{"name": tenant.Name}, "spec": spec})
+}
+
+// team reads the [TeamFile] of a team's own repository; it returns nil if there is none.
+func (c *checker) team() *v1beta1.Tenant {
+	text, ok := c.files[TeamFile]
+	if !ok {
+		return nil
+	}
+	tenant := &v1beta1.Tenant{}
+	err := yaml.UnmarshalStrict(text, tenant)
+	if err == nil && (tenant.Name == "" || tenant.Spec.HomeNamespace == "") {
+		err = fmt.Errorf("metadata.name or spec.homeNamespace is missing")
+	}
+	if err != nil {
+		c.find("SettingsInvalid", TeamFile, "it names no Tenant: %v: run landwaiter platform scaffold with --own again", err)
+		return nil
+	}
+	return tenant
+}
+
+// teamRepository checks what each folder of a team's own repository builds, unless another one includes the folder: the
+// platform's repository says which of them Flux applies where.
+func (c *checker) teamRepository(ctx context.Context, folders []string) error {
+	team := c.team()
+	included := c.included(folders)
+	whole := slices.DeleteFunc(slices.Clone(folders), func(folder string) bool { return included[folder] || !c.buildable(folder) || c.build(folder).failed })
+	for _, folder := range whole {
+		objects := from(folder, c.build(folder).objects)
+		for _, o := range objects {
+			if team != nil {
+				c.actsAs(o, team)
+				c.placed(o, team)
+			}
+		}
+		others := slices.DeleteFunc(slices.Clone(whole), func(other string) bool { return other == folder })
+		if err := c.partial(ctx, folder, objects, others); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// included returns the folders that kustomizations of others include.
+func (c *checker) included(folders []string) map[string]bool {
+	found := map[string]bool{}
+	for _, folder := range folders {
+		var k types.Kustomization
+		if file := c.kustomizationFile(folder); c.bad[file] || k.Unmarshal(c.files[file]) != nil {
+			continue
+		}
+		for _, name := range references(k) {
+			found[path.Join(folder, name)] = true
+		}
+	}
+	return found
+}
+
+// partial lets the caller check the resources of a build. What they name may be in the cluster, unless the build of
+// another folder has it: then this one was forgotten.
+func (c *checker) partial(ctx context.Context, folder string, objects []applied, others []string) error {
+	all := closure{objects: objects}
+	if c.options.Resources == nil || !slices.ContainsFunc(objects, func(o applied) bool { return isResource(o.Unstructured) }) {
+		return nil
+	}
+	text, err := all.text(nil)
+	if err != nil {
+		return err
+	}
+	found, err := c.options.Resources(ctx, text, false)
+	if err != nil {
+		return fmt.Errorf("check the resources of %s: %w", folder, err)
+	}
+	for _, f := range found {
+		at := cmp.Or(c.where(objects, f.Message), c.at(folder))
+		if has := c.buildWith(others, f); has != "" {
+			c.find("ResourceInvalid", at, "%s: %s; %s has it", folder, f.Message, has)
+			continue
+		}
+		c.report(f.Severity, f.ID, at, "%s", f.Message)
+	}
+	return nil
+}
+
+// buildWith returns the first of some folders whose build has what a finding misses, "" if none has.
+func (c *checker) buildWith(folders []string, f resource.Finding) string {
+	for _, folder := range folders {
+		for _, o := range c.build(folder).objects {
+			_, rest, named := strings.Cut(f.Message, " "+o.GetKind()+" "+o.GetName())
+			if f.ID == MissingID && isResource(o) && named && strings.IndexAny(rest+" ", " ,;:") == 0 {
+				return folder
+			}
+		}
+	}
+	return ""
+}
+
+// acts reports whether an object of Flux acts as an account, which it returns.
+func acts(o *unstructured.Unstructured) (account string, ok bool) {
+	account, _, _ = unstructured.NestedString(o.Object, "spec", "serviceAccountName")
+	return account, isFlux(o, "Kustomization") || isFlux(o, "HelmRelease")
+}
+
+// accountMissing finds an object of Flux that names no account.
+func (c *checker) accountMissing(o applied) {
+	if account, ok := acts(o.Unstructured); ok && account == "" {
+		c.find("AccountMissing", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no permissions: name the account that it acts as", identity(o.Unstructured))
+	}
+}
+
+// actsAs finds an object of a team that acts as none or as another account than the team's in the home namespace, where
+// a guardrail refuses it.
+func (c *checker) actsAs(o applied, team *v1beta1.Tenant) {
+	c.accountMissing(o)
+	account, ok := acts(o.Unstructured)
+	if !ok || account == "" || o.GetNamespace() != "" && o.GetNamespace() != team.Spec.HomeNamespace {
+		return
+	}
+	if own := accountIn(team); account != own {
+		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is %s, and the cluster lets Tenant %s act as %s alone: write that name", identity(o.Unstructured), account, team.Name, own)
+	}
+}
+
+// accountIn returns the account that Flux may act as in the home namespace of a Tenant.
+func accountIn(tenant *v1beta1.Tenant) string { return cmp.Or(onboard.Account(tenant), tenant.Name) }
+
+// placed finds an object that is in a namespace of others, or that leads Flux there.
+func (c *checker) placed(o applied, team *v1beta1.Tenant) {
+	fields, prefix := [][]string{{"metadata", "namespace"}}, team.Spec.NamespacePrefix
+	if _, ok := acts(o.Unstructured); ok {
+		fields = append(fields, []string{"spec", "targetNamespace"}, []string{"spec", "storageNamespace"}, []string{"spec", "sourceRef", "namespace"},
+			[]string{"spec", "chartRef", "namespace"}, []string{"spec", "chart", "spec", "sourceRef", "namespace"})
+	}
+	if o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" {
+		fields = [][]string{{"metadata", "name"}}
+	}
+	for _, field := range fields {
+		if namespace, _, _ := unstructured.NestedString(o.Object, field...); namespace != "" && !slices.Contains(namespacesOf(team), namespace) && (prefix == "" || !strings.HasPrefix(namespace, prefix)) {
+			c.find("NamespaceForeign", c.of(o.folder, o.Unstructured), "%s: %s is %s, which is no namespace of Tenant %s, so the cluster refuses it: use one of the team's, or ask the platform to add it to the Tenant", identity(o.Unstructured), strings.Join(field, "."), namespace, team.Name)
+		}
+	}
+}
+
+// homes finds objects of Flux in the home namespaces of Tenants that act as an account without permissions.
+func (c *checker) homes(all *closure, tenants []*v1beta1.Tenant) {
+	accounts := map[string]bool{}
+	for _, o := range all.objects {
+		if o.GetKind() == "ServiceAccount" {
+			accounts[o.GetNamespace()+"/"+o.GetName()] = true
+		}
+	}
+	for _, o := range all.objects {
+		account, ok := acts(o.Unstructured)
+		i := slices.IndexFunc(tenants, func(t *v1beta1.Tenant) bool { return t.Spec.HomeNamespace == o.GetNamespace() })
+		if !ok || account == "" || i < 0 || account == accountIn(tenants[i]) || account != "default" && accounts[o.GetNamespace()+"/"+account] {
+			continue
+		}
+		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is %s, which has no permissions in the home namespace of Tenant %s: name %s, the account of the Tenant", identity(o.Unstructured), account, tenants[i].Name, accountIn(tenants[i]))
+	}
+}

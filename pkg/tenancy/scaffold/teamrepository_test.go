@@ -1,0 +1,111 @@
+package scaffold
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// teamsOwn is the repository of a team that signs its images.
+func teamsOwn(t *testing.T) string {
+	t.Helper()
+	return examples()["team-flux"].write(t)
+}
+
+func TestATeamsOwnRepositoryIsHeldToItsTenant(t *testing.T) {
+	const release = "base/release.yaml"
+	for name, c := range map[string]wrong{
+		"an account of others": {func(t *testing.T, dir string) {
+			rewrite(t, dir, release, "serviceAccountName: iris-green", "serviceAccountName: flux-operator")
+		}, release, "HelmRelease iris-green/podinfo: spec.serviceAccountName is flux-operator, and the cluster lets Tenant iris-green act as iris-green alone"},
+		"no account": {func(t *testing.T, dir string) {
+			rewrite(t, dir, release, "  serviceAccountName: iris-green\n", "")
+		}, release, "spec.serviceAccountName is missing"},
+		"a namespace of others": {func(t *testing.T, dir string) {
+			rewrite(t, dir, "base/kustomization.yaml", "namespace: iris-green", "namespace: ops")
+		}, release, "HelmRelease ops/podinfo: metadata.namespace is ops, which is no namespace of Tenant iris-green"},
+		"pods in a namespace of others": {func(t *testing.T, dir string) {
+			rewrite(t, dir, release, "targetNamespace: iris-green-web", "targetNamespace: iris-red-web")
+		}, release, "spec.targetNamespace is iris-red-web"},
+		"a source of others": {func(t *testing.T, dir string) {
+			rewrite(t, dir, release, "kind: HelmRepository\n", "kind: HelmRepository\n        namespace: ops-team\n")
+		}, release, "spec.chart.spec.sourceRef.namespace is ops-team"},
+		"a namespace with a name of others": {func(t *testing.T, dir string) {
+			put1(t, dir, "verification/more.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-red-api}\n")
+			rewrite(t, dir, "verification/kustomization.yaml", "resources:\n", "resources:\n- more.yaml\n")
+		}, "verification/more.yaml", "Namespace iris-red-api: metadata.name is iris-red-api"},
+		"a file that names no Tenant": {func(t *testing.T, dir string) {
+			put1(t, dir, TeamFile, "kind: Tenant\nspec: {homeNamespce: x}\n")
+		}, TeamFile, "it names no Tenant"},
+	} {
+		t.Run(name, func(t *testing.T) { c.isFound(t, teamsOwn(t)) })
+	}
+	t.Run("what the Tenant allows", func(t *testing.T) {
+		dir := teamsOwn(t)
+		put1(t, dir, "verification/more.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-green-api}\n---\n"+
+			"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-green}\nspec: {interval: 1m, prune: true, path: ./more, serviceAccountName: iris-green, targetNamespace: iris-green-api, sourceRef: {kind: GitRepository, name: iris-green}}\n")
+		rewrite(t, dir, "verification/kustomization.yaml", "resources:\n", "resources:\n- more.yaml\n")
+		require.Empty(t, found(t, dir))
+	})
+}
+
+// What checks resources gets them as each folder builds them, and what one folder lacks and another one has was forgotten.
+func TestResourcesOfATeamsRepositoryAreCheckedAsEachFolderBuildsThem(t *testing.T) {
+	dir := teamsOwn(t)
+	rewrite(t, dir, "staging/kustomization.yaml", "- ../verification\n", "- policy.yaml\n")
+	put1(t, dir, "staging/policy.yaml", content(t, dir, "verification/policy.yaml"))
+	var texts []string
+	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string, whole bool) ([]resource.Finding, error) {
+		require.False(t, whole)
+		texts = append(texts, text)
+		if strings.Contains(text, "kind: Verifier\n") {
+			return []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, Message: "Verifier iris-green/release-signature: spec.cosing: there is no such field"}}, nil
+		}
+		return []resource.Finding{{ID: MissingID, Severity: resource.Note, Message: "VerificationPolicy iris-green/images: it names Verifier release-signature, which the files do not have"},
+			{ID: MissingID, Severity: resource.Note, Message: "VerificationPolicy iris-green/images: it names Verifier release, which the files do not have"}}, nil
+	}})
+	require.NoError(t, err)
+	require.Len(t, texts, 2, "folders that others include are not applied by themselves")
+	says := map[string]resource.Finding{}
+	for _, f := range report.Findings {
+		says[f.Message] = f
+	}
+	require.Len(t, says, 3, "%v", report.Findings)
+	require.Equal(t, "verification/verifier.yaml", says["Verifier iris-green/release-signature: spec.cosing: there is no such field"].File)
+	forgotten := says["staging: VerificationPolicy iris-green/images: it names Verifier release-signature, which the files do not have; production has it"]
+	require.Equal(t, resource.Error, forgotten.Severity)
+	require.Equal(t, "staging/policy.yaml", forgotten.File)
+	require.Equal(t, resource.Note, says["VerificationPolicy iris-green/images: it names Verifier release, which the files do not have"].Severity)
+}
+
+// A cluster would refuse what these act as, or where they get it from.
+func TestCheckFindsObjectsOfFluxThatActForOthers(t *testing.T) {
+	const file = "tenants/base/iris-red/more.yaml"
+	sync := func(spec string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			put1(t, dir, file, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-red}\nspec: {interval: 1m, prune: true, path: ./more, "+spec+"}\n")
+			rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "resources:\n", "resources:\n- more.yaml\n")
+		}
+	}
+	const own = "sourceRef: {kind: GitRepository, name: iris-red}"
+	for name, c := range map[string]wrong{
+		"the account without permissions":      {sync(own + ", serviceAccountName: default"), file, "Kustomization iris-red/more: spec.serviceAccountName is default, which has no permissions in the home namespace of Tenant iris-red: name iris-red"},
+		"an account that is not there":         {sync(own + ", serviceAccountName: ops"), file, "spec.serviceAccountName is ops, which has no permissions"},
+		"a source of the platform":             {sync("sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}, serviceAccountName: iris-red"), file, "spec.sourceRef names GitRepository flux-system of namespace flux-system, which Flux's lockdown refuses: name a source in iris-red"},
+		"a source of a team that is not there": {sync("sourceRef: {kind: GitRepository, name: x, namespace: ops-team}, serviceAccountName: iris-red"), file, "GitRepository ops-team/x, which is not there"},
+	} {
+		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
+	}
+	t.Run("an account that the platform made", func(t *testing.T) {
+		dir := small(t)
+		sync(own+", serviceAccountName: deployer")(t, dir)
+		put1(t, dir, "tenants/base/iris-red/account.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer, namespace: iris-red}\n")
+		rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "resources:\n", "resources:\n- account.yaml\n")
+		require.Empty(t, found(t, dir))
+	})
+}

@@ -32,15 +32,20 @@ flux bootstrap or a FluxInstance names, with the components and patches in their
   order        objects that are applied twice; manifests and folders that nothing applies;
                namespaces that nothing creates; Tenants that do not wait for constraints and
                guardrails; CRDs that Flux would prune
-  permissions  Kustomizations and HelmReleases without a ServiceAccount; bindings that give a
-               team's ServiceAccount more than its role, or make it an admin; Flux without the lockdown
+  permissions  Kustomizations and HelmReleases without a ServiceAccount, or with another team's
+               account or source; bindings that give everyone, a team's ServiceAccounts or people
+               more than the team's; Flux without the lockdown
   Tenants      Tenants in conflict; objects that a Tenant lacks, or that are not as it says; teams
                without a Tenant
-  Landwaiter   resources that would be refused; policies that require objects that the tree does
-               not contain; policies that allow every image; constraints that deny every image,
-               Flux's images or ExternalSecrets of the platform
+  Landwaiter   resources that would be refused, or that require objects that the tree does not
+               contain; policies that allow every image; namespaces of Tenants that are exempt from
+               verification; constraints that deny every image, Flux's images or ExternalSecrets of
+               the platform
   secrets      Secrets, keys and logins of kubeconfig files in plain text
   charts       charts without verification
+
+In a team's own repository, check builds each folder. It finds objects that the file
+.landwaiter-team.yaml, which platform scaffold --own writes, does not allow the team.
 
 Check only reads files. It does not follow links, run plugins or Helm, or fetch anything, so you
 can also check untrusted files.

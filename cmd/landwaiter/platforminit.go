@@ -41,8 +41,9 @@ infrastructureNamespaces.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  the tree is written
-  1  someone edited a file, the tree would deny every image or Flux's images, Flux would delete
-     objects of a team, or .sourceignore keeps files from Flux`,
+  1  someone edited a file, the tree would deny every image or Flux's images, exemptNamespaces
+     lists a team's namespace, Flux would delete objects of a team, or .sourceignore keeps files
+     from Flux`,
 		Example: `  landwaiter platform init fleet --set githubOrg=example
   landwaiter platform init fleet --layout groups --set 'groups=[infra-ops, dev]' --set clusters=dev/iris-dev`,
 		Args: oneFolder,

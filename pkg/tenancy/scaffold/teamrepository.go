@@ -69,11 +69,31 @@ func (c *checker) teamRepository(ctx context.Context, folders []string) error {
 			}
 		}
 		others := slices.DeleteFunc(slices.Clone(whole), func(other string) bool { return other == folder })
-		if err := c.partial(ctx, folder, objects, others); err != nil {
+		if err := c.partial(ctx, folder, inNamespace(objects, team), others); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// inNamespace puts resources that name no namespace where the platform's Kustomization may put them: it does so for a
+// Tenant with one namespace, and if the Tenant is unknown, nobody knows.
+func inNamespace(objects []applied, team *v1beta1.Tenant) []applied {
+	namespace := "default"
+	if team != nil {
+		namespace = team.Spec.HomeNamespace
+		if len(namespacesOf(team)) > 1 || team.Spec.NamespacePrefix != "" {
+			return objects
+		}
+	}
+	placed := slices.Clone(objects)
+	for i, o := range placed {
+		if kind, ours := v1beta1.KindNamed(o.GetKind()); ours && isResource(o.Unstructured) && kind.Namespaced && o.GetNamespace() == "" {
+			placed[i].Unstructured = o.DeepCopy()
+			placed[i].SetNamespace(namespace)
+		}
+	}
+	return placed
 }
 
 // included returns the folders that kustomizations of others include.

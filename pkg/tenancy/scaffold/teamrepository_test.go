@@ -82,6 +82,32 @@ func TestResourcesOfATeamsRepositoryAreCheckedAsEachFolderBuildsThem(t *testing.
 	require.Equal(t, resource.Note, says["VerificationPolicy iris-green/images: it names Verifier release, which the files do not have"].Severity)
 }
 
+// The platform's Kustomization puts what names no namespace into the only one of the team.
+func TestResourcesWithoutANamespaceAreInTheOnlyOneOfTheTeam(t *testing.T) {
+	for name, c := range map[string]struct{ team, want string }{
+		"of one namespace":      {teamFile(alone("shop")), "namespace: shop"},
+		"of several namespaces": {teamFile(team("shop", nil)), ""},
+		"unknown":               {"", "namespace: default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t)
+			put1(t, dir, "verifier.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: v}\n")
+			if c.team != "" {
+				put1(t, dir, TeamFile, c.team)
+			}
+			var got string
+			_, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string, _ bool) ([]resource.Finding, error) {
+				got = text
+				return nil, nil
+			}})
+			require.NoError(t, err)
+			require.Contains(t, got, "kind: Verifier")
+			require.Contains(t, got, c.want)
+			require.Equal(t, c.want != "", strings.Contains(got, "namespace: "), got)
+		})
+	}
+}
+
 // A cluster would refuse what these act as, or where they get it from.
 func TestCheckFindsObjectsOfFluxThatActForOthers(t *testing.T) {
 	const file = "tenants/base/iris-red/more.yaml"

@@ -72,20 +72,24 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if team.Tenant, team.From, err = a.tenant(); err != nil {
 		return Added{}, err
 	}
+	wish, err := a.limit(platform, &team)
+	if err != nil {
+		return Added{}, err
+	}
 	if err := team.keepApp(a.Dir, platform); err != nil {
 		return Added{}, failedUnlessRefused(err)
 	}
 	if err := team.StayWhereItIs(a.Dir, platform); err != nil {
 		return Added{}, err
 	}
-	if err := team.keepSharedChart(a.Dir); err != nil {
+	if err := team.keepSharedCharts(a.Dir); err != nil {
 		return Added{}, failedUnlessRefused(err)
 	}
 	if err := team.followSource(a.Dir, platform); err != nil {
 		return Added{}, err
 	}
 	for _, refuse := range []func() error{
-		func() error { return a.keepsOthers(platform, team) }, func() error { return team.keepsObjects(a.Dir, platform) },
+		func() error { return a.keepsOthers(platform, team, wish) }, func() error { return team.keepsObjects(a.Dir, platform) },
 	} {
 		if err := refuse(); err != nil {
 			return Added{}, failedUnlessRefused(err)
@@ -99,10 +103,7 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if err != nil {
 		return Added{}, err
 	}
-	if err := a.findPlaces(platform, &team, tree); err != nil {
-		return Added{}, failedUnlessRefused(err)
-	}
-	if tree, err = NewTeam(platform, team); err != nil {
+	if tree, err = a.placed(platform, &team, tree); err != nil {
 		return Added{}, err
 	}
 	if err := team.KeepsHomeNamespace(a.Dir, tree); err != nil {
@@ -128,6 +129,21 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	}
 	added.Files, err = Write(a.Dir, tree, a.Write)
 	return added, failedUnlessRefused(err)
+}
+
+// placed returns the tree with what each place says of the Tenant, which may be another one there.
+func (a Addition) placed(p Platform, team *Team, tree Tree) (Tree, error) {
+	if err := a.findPlaces(p, team, tree); err != nil {
+		return Tree{}, failedUnlessRefused(err)
+	}
+	if err := a.patchPlaces(p, team); err != nil {
+		return Tree{}, err
+	}
+	tree, err := NewTeam(p, *team)
+	if err != nil {
+		return Tree{}, err
+	}
+	return tree, failedUnlessRefused(a.tookEffect(p, *team, tree))
 }
 
 // secretOf names the Secret of a team's login.

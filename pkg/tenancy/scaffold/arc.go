@@ -17,18 +17,20 @@ import (
 // inClusters adds the files of the layout arc: a folder for each cluster, application and
 // tenant.
 func (team Team) inClusters(p Platform, t *Tree) error {
-	app, rights := team.App, "role.yaml"
-	if app != (App{}) {
-		rights = "rbac.yaml"
-		if err := cmp.Or(checkName("--app", app.Name), app.checkChart()); err != nil {
-			return err
-		}
-	}
-	if app.Shared {
-		team.base(t)
-	}
+	based := map[string]bool{}
 	for _, cluster := range team.Places {
 		team := team.on(p, cluster)
+		app, rights := team.App, "role.yaml"
+		if app != (App{}) {
+			rights = "rbac.yaml"
+			if err := cmp.Or(checkName("--app", app.Name), app.checkChart()); err != nil {
+				return err
+			}
+		}
+		if app.Shared && !based[app.Name] {
+			based[app.Name] = true
+			team.base(t)
+		}
 		account := onboard.Account(team.Tenant)
 		entry := path.Join(app.Name, team.Tenant.Name)
 		folder := path.Join("clusters", cluster, entry)
@@ -61,6 +63,11 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 func (team Team) on(p Platform, cluster string) Team {
 	if own := team.In[cluster]; own != nil {
 		team.Tenant = own
+	}
+	if team.App = team.app(cluster); team.App != (App{}) && team.Tenant.Spec.Reconciler == nil {
+		// Flux installs the application as the team's account, so the team has one.
+		team.Tenant = team.Tenant.DeepCopy()
+		team.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	}
 	folder := func(cluster string) string { return "./" + path.Join("clusters", cluster, team.Tenant.Name) }
 	r := team.Tenant.Spec.Reconciler
@@ -120,7 +127,7 @@ func (a App) aboutValues() string {
 
 // inCluster adds a Tenant's folder to its cluster.
 func (team Team) inCluster(t *Tree, cluster, folder string, resources []string, patches []object) {
-	patches = append(patches, team.keepNamespaces()...)
+	patches = slices.Concat(patches, team.keepNamespaces(), team.replaceBindings())
 	t.add(path.Join("clusters", cluster, folder, "kustomization.yaml"), kustomization("", resources, object{"patches": patches}))
 	t.Edits = append(t.Edits, Edit{Path: path.Join("clusters", cluster, "kustomization.yaml"), Resources: []string{folder}, Initial: tenantList()})
 }

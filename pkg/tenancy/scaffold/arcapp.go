@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -12,8 +13,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// keepApp gives the Tenant the application that the tree has for it in the layout arc, as far as the run
-// names none: a later run then needs no flags of it. A run that names a chart replaces it.
+// app is the application that the Tenant has in a place.
+func (team Team) app(place string) App {
+	if own, ok := team.Apps[place]; ok {
+		return own
+	}
+	return team.App
+}
+
+// keepApp gives the Tenant the application that the tree has for it in each cluster of the layout arc, as far as
+// the run names none: a later run then needs no flags of it. A run that names a chart replaces it.
 func (team *Team) keepApp(dir string, p Platform) error {
 	if p.Layout != LayoutArc || team.WithoutApp || team.App.Chart.URL != "" {
 		return nil
@@ -22,29 +31,51 @@ func (team *Team) keepApp(dir string, p Platform) error {
 	if err != nil {
 		return err
 	}
-	var kept App
-	in := ""
+	kept, clusters := map[string]App{}, slices.Clone(team.Places)
 	for _, e := range entries {
 		folder := path.Join(p.listFolder(), e.place, e.resource)
 		app, err := appIn(dir, folder)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case app == App{} || team.App.Name != "" && team.App.Name != app.Name:
-			continue // StayWhereItIs refuses another application
-		case in != "" && app != kept:
-			return &RefusedError{fmt.Sprintf("%s has %s, and %s has %s: give --app %s --app-chart URL@VERSION for both", in, kept, folder, app, app.Name)}
 		}
-		kept, in = app, folder
+		if len(team.only) == 0 {
+			clusters = addedTo(clusters, []string{e.place})
+		}
+		if app == (App{}) || team.App.Name != "" && team.App.Name != app.Name || team.App.Shared && !app.Shared {
+			continue // StayWhereItIs refuses another application, and the base that it moves to has the chart
+		}
+		if slices.Contains(clusters, e.place) && !app.Shared && app.checkChart() != nil {
+			return &RefusedError{fmt.Sprintf("%s has a chart that --app-chart cannot describe (%s): run landwaiter platform scaffold %s %s --app %s --app-chart URL@VERSION; the file stays as it is",
+				path.Join(folder, app.Name+".yaml"), app.Chart.URL, dir, team.Tenant.Name, app.Name)}
+		}
+		kept[e.place] = app
 	}
-	switch {
-	case in == "" || team.App.Shared && !kept.Shared: // the base that it moves to has the chart
+	return team.keep(clusters, kept)
+}
+
+// keep gives each cluster the application that it has. A cluster that has none gets the one of the others.
+func (team *Team) keep(clusters []string, kept map[string]App) error {
+	var several []App
+	for _, place := range slices.Sorted(maps.Keys(kept)) {
+		if !slices.Contains(several, kept[place]) {
+			several = append(several, kept[place])
+		}
+	}
+	switch len(several) {
+	case 0:
 		return nil
-	case !kept.Shared && kept.checkChart() != nil:
-		return &RefusedError{fmt.Sprintf("%s has a chart that --app-chart cannot describe (%s): run landwaiter platform scaffold %s %s --app %s --app-chart URL@VERSION; the file stays as it is",
-			path.Join(in, kept.Name+".yaml"), kept.Chart.URL, dir, team.Tenant.Name, kept.Name)}
+	case 1:
+		team.App = several[0]
+		return nil
 	}
-	team.App = kept
+	team.Apps = map[string]App{}
+	for _, cluster := range clusters {
+		app, ok := kept[cluster]
+		if !ok {
+			return &RefusedError{fmt.Sprintf("clusters have %s, and %s: give --app %s --app-chart URL@VERSION for %s", several[0], several[1], several[0].Name, cluster)}
+		}
+		team.Apps[cluster] = app
+	}
 	return nil
 }
 

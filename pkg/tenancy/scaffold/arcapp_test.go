@@ -56,9 +56,6 @@ func TestALaterRunKeepsTheVersionThatSomebodyWrote(t *testing.T) {
 func TestALaterRunNamesTheFlagsThatItCannotRead(t *testing.T) {
 	one, two := "clusters/cluster1/app/shop/app.yaml", "clusters/cluster2/app/shop/app.yaml"
 	for says, change := range map[string]func(t *testing.T, dir string){
-		"clusters/cluster1/app/shop has --app app --app-chart https://charts.example.com@1.0.0, and clusters/cluster2/app/shop has --app app --app-chart https://charts.example.com@2.0.0": func(t *testing.T, dir string) {
-			rewrite(t, dir, two, "version: 1.0.0", "version: 2.0.0")
-		},
 		"shop --app app --app-chart URL@VERSION; the file stays as it is": func(t *testing.T, dir string) {
 			for _, file := range []string{one, two} {
 				rewrite(t, dir, file, "url: https://charts.example.com", "url: http://charts.example.com")

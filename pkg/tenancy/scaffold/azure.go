@@ -20,6 +20,7 @@ func (p Platform) arc(t *Tree) {
 		t.seed(path.Join(folder, "kustomization.yaml"), tenantList())
 		t.Files = append(t.Files, File{Path: path.Join("arc", cluster+"-policy-assignment.json"), Text: assignment(cluster), Seed: true, Bare: true})
 	}
+	t.Bare = append(t.Bare, "arc/*-policy-assignment.json")
 	t.Files = append(t.Files, File{Path: "arc/parameters.json", Text: arcParameters, Seed: true, Bare: true})
 	t.add(".github/workflows/assign.yaml", assignWorkflow)
 	t.add("arc/README.md", strings.ReplaceAll(arcReadme, "CLUSTER", p.Clusters[0]))
@@ -120,10 +121,19 @@ jobs:
     - name: Deploy the assignments
       shell: bash
       run: |
+        failed=
         for file in arc/*-policy-assignment.json; do
           group=$(basename "$file" -policy-assignment.json)
-          az deployment group create --name "flux-$group" --resource-group "$group" --template-file "$file" --parameters @arc/parameters.json
+          if [ ! -d "clusters/$group" ]; then
+            echo "::warning::$file: there is no folder clusters/$group: delete the file, and its assignment in Azure"
+            continue
+          fi
+          az deployment group create --name "flux-$group" --resource-group "$group" --template-file "$file" --parameters @arc/parameters.json || failed="$failed $group"
         done
+        if [ -n "$failed" ]; then
+          echo "::error::not deployed:$failed"
+          exit 1
+        fi
 `
 
 // Azure's built-in policies that give a cluster a Flux configuration: from a public repository, and with a

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -104,7 +106,32 @@ func TestTheWorkflowDeploysTheAssignmentOfEachCluster(t *testing.T) {
 	}
 	require.Equal(t, want, r.calls(t))
 
-	failing := newRunner(t, dir, map[string]string{"az": "exit 1\n"})
-	_, err = failing.run(t, "assign.yaml")
+	// One group that fails does not keep the others from theirs.
+	failing := newRunner(t, dir, map[string]string{"az": "case $* in *flux-cluster1*) exit 1;; esac\n"})
+	output, err = failing.run(t, "assign.yaml")
 	require.Error(t, err)
+	require.Contains(t, output, "::error::not deployed: cluster1\n")
+	require.Equal(t, want, failing.calls(t))
+}
+
+// A cluster that left the tree leaves its assignment, which names a folder that is gone.
+func TestTheAssignmentOfAClusterThatIsGoneIsNamedAndNotDeployed(t *testing.T) {
+	p := Platform{Layout: LayoutArc, Clusters: []string{"cluster1", "cluster2"}, Constraints: []string{imagesSet}}
+	dir := filepath.Join(folder(t), "arc")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(example{platform: &p}.write(t))))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "clusters/cluster1")))
+	p.Clusters = []string{"cluster2"}
+	tree, err := NewPlatform(p)
+	require.NoError(t, err)
+	outcomes, err := Write(dir, tree, WriteOptions{})
+	require.NoError(t, err)
+	require.Equal(t, Stale, result(outcomes, "arc/cluster1-policy-assignment.json"))
+	require.Equal(t, Unchanged, result(outcomes, "arc/cluster2-policy-assignment.json"))
+
+	r := newRunner(t, dir, map[string]string{"az": ""})
+	output, err := r.run(t, "assign.yaml")
+	require.NoError(t, err, output)
+	require.Contains(t, output, "::warning::arc/cluster1-policy-assignment.json: there is no folder clusters/cluster1: delete the file, and its assignment in Azure\n")
+	require.NotContains(t, r.calls(t), "cluster1")
+	require.Contains(t, r.calls(t), "flux-cluster2")
 }

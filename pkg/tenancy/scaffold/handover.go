@@ -18,6 +18,13 @@ const (
 	pruneDisabled   = "disabled"
 )
 
+// forceAnnotation on an object, with the value [forceEnabled], has Flux delete and create the object if the API server
+// refuses a change of it.
+const (
+	forceAnnotation = "kustomize.toolkit.fluxcd.io/force"
+	forceEnabled    = "enabled"
+)
+
 // staysInCluster reports whether Flux never deletes an object that a Kustomization applies: an annotation or a label says
 // so, of the object or of spec.commonMetadata. The Kustomization may be nil.
 func staysInCluster(o, by *unstructured.Unstructured) bool {

@@ -167,6 +167,8 @@ type Edit struct {
 	Path string
 	// Resources and Patches are added to the lists of these names, unless they are there.
 	Resources, Patches []string
+	// Gone are entries that an earlier run added, and that are taken off both lists.
+	Gone []string
 	// Initial is the text of a file that does not exist yet.
 	Initial string
 }
@@ -185,24 +187,22 @@ func (e Edit) apply(text string) (string, error) {
 			return "", err
 		}
 	}
+	for _, name := range e.Gone {
+		if text, err = withoutEntry(text, "resources", name, name); err != nil {
+			return "", err
+		}
+		if text, err = withoutEntry(text, "patches", "path: "+name, name); err != nil {
+			return "", err
+		}
+	}
 	return text, nil
 }
 
 // addEntry adds an entry at the end of a top-level list, unless the list has the value.
 func addEntry(text, field, entry, value string) (string, error) {
-	var whole yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &whole); err != nil {
-		return "", fmt.Errorf("it is not YAML: %w", err)
-	}
-	if len(whole.Content) != 1 || whole.Content[0].Kind != yaml.MappingNode {
-		return "", fmt.Errorf("it is not one kustomization")
-	}
-	fields := whole.Content[0].Content
-	at := -1
-	for i := 0; i < len(fields); i += 2 {
-		if fields[i].Value == field {
-			at = i
-		}
+	fields, at, err := fieldOf(text, field)
+	if err != nil {
+		return "", err
 	}
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"

@@ -10,15 +10,15 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// keepsOthers returns a [RefusedError] if the team lists a namespace that another one lists in the
-// same place: the list would not build any more, and Flux would apply no change of any team. A Tenant
+// keepsOthers returns a [RefusedError] if the Tenant lists a namespace that another one lists in a place of
+// the team: the list would not build any more, and Flux would apply no change of any team. A Tenant
 // that cannot be read is for a check.
-func (a Addition) keepsOthers(p Platform, team Team) error {
+func (a Addition) keepsOthers(p Platform, team Team, wish *v1beta1.Tenant) error {
 	places := team.Places
 	if len(places) == 0 {
 		places = p.places()
 	}
-	own := namespacesOf(team.Tenant)
+	own := namespacesOf(wish)
 	for _, place := range places {
 		folder := path.Join(p.listFolder(), place)
 		entries, err := listIn(a.Dir, path.Join(folder, "kustomization.yaml"))
@@ -58,7 +58,7 @@ func namespacesOf(tenant *v1beta1.Tenant) []string {
 // hints say what a team still needs, which the tree does not show.
 func (team Team) hints(p Platform) (hints []string) {
 	r, name := team.Tenant.Spec.Reconciler, team.Tenant.Name
-	if (r == nil || r.Source == nil) && team.App == (App{}) && team.Tenant.Annotations[v1beta1.AnnotationForm] == "" {
+	if (r == nil || r.Source == nil) && team.App == (App{}) && len(team.Apps) == 0 && team.Tenant.Annotations[v1beta1.AnnotationForm] == "" {
 		hints = append(hints, fmt.Sprintf("Tenant %s has no reconciler.source.url, so Flux applies no repository of the team; to name one, run this again with --set reconciler.source.url=URL", name))
 	}
 	if r != nil && r.CreateNamespaces && !p.Operator {

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -63,26 +64,30 @@ func (team Team) differing(p Platform, t *Tree, place string, edit *Edit) error 
 	}
 	added, changed := compared(before, after)
 	for _, o := range added {
-		if o["kind"] == "Namespace" && len(team.keepNamespaces()) > 0 {
+		switch kind := o["kind"]; { // as the base's kustomization says of its own
+		case kind == "Namespace" && len(team.keepNamespaces()) > 0:
 			o["metadata"].(object)["annotations"] = object{pruneAnnotation: pruneDisabled}
+		case kind == "RoleBinding" || kind == "ClusterRoleBinding":
+			o["metadata"].(object)["annotations"] = object{forceAnnotation: forceEnabled}
 		}
 	}
 	const comment = "What the overlay changes of the Tenant changes this of its objects."
-	if file := path.Join("tenants", place, addedFile(own.Name)); len(added) > 0 || team.wrote[file] {
+	if file := path.Join("tenants", place, addedFile(own.Name)); len(added) > 0 {
 		t.add(file, document(comment, added...))
 		edit.Resources = append(edit.Resources, path.Base(file))
+	} else if team.wrote[file] {
+		edit.Gone = append(edit.Gone, path.Base(file))
 	}
-	if file := path.Join("tenants", place, changedFile(own.Name)); len(changed) > 0 || team.wrote[file] {
-		if len(changed) == 0 {
-			changed = []object{noPatch(own.Name)}
-		}
+	if file := path.Join("tenants", place, changedFile(own.Name)); len(changed) > 0 {
 		t.add(file, document(comment, changed...))
 		edit.Patches = append(edit.Patches, path.Base(file))
+	} else if team.wrote[file] {
+		edit.Gone = append(edit.Gone, path.Base(file))
 	}
 	return nil
 }
 
-// noPatch is a patch that changes nothing: the list goes on naming its file.
+// noPatch is a patch that changes nothing.
 func noPatch(tenant string) object {
 	return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.KindTenant, "metadata": named("", tenant)}
 }
@@ -152,7 +157,7 @@ func (a Addition) findPlaces(p Platform, team *Team, tree Tree) (err error) {
 		return err
 	}
 	there, err := p.listings(a.Dir, team.Tenant.Name)
-	if p.Operator || len(there) == 0 || err != nil {
+	if p.Operator && len(team.only) == 0 || len(there) == 0 || err != nil {
 		return err
 	}
 	c, err := newChecker(CheckOptions{})
@@ -164,6 +169,18 @@ func (a Addition) findPlaces(p Platform, team *Team, tree Tree) (err error) {
 	}
 	if err := c.put(a.Dir, tree, a.Write.Force); err != nil {
 		return err
+	}
+	if len(team.only) > 0 {
+		// A place that is new has no entry yet.
+		there = nil
+		for _, edit := range tree.Edits {
+			there = append(there, listed{place: path.Base(path.Dir(edit.Path)), list: edit.Path})
+			text, err := edit.apply(cmp.Or(string(c.files[edit.Path]), edit.Initial))
+			if err != nil {
+				return fmt.Errorf("add to the list %s: %w", edit.Path, err)
+			}
+			c.keep(edit.Path, text)
+		}
 	}
 	name := team.Tenant.Name
 	team.In, team.wrote = map[string]*v1beta1.Tenant{}, map[string]bool{}
@@ -208,18 +225,20 @@ func (c *checker) tenantOf(folder, name string) *v1beta1.Tenant {
 func (a Addition) tenantsOfClusters(team Team) (map[string]*v1beta1.Tenant, error) {
 	found := map[string]*v1beta1.Tenant{}
 	if team.From == "" {
-		return found, nil // the Tenant is the same everywhere
+		return found, nil // the Tenant is the same everywhere, or in the places that are asked for
 	}
 	files, err := tenantsIn(a.Dir, team.Tenant.Name)
 	if err != nil {
 		return nil, err
 	}
 	for _, file := range files {
-		own, err := a.combined(file)
-		if err != nil {
+		cluster := strings.Split(filepath.ToSlash(file), "/")[1]
+		if len(team.only) > 0 && !slices.Contains(team.Places, cluster) {
+			continue
+		}
+		if found[cluster], err = a.combined(file); err != nil {
 			return nil, err
 		}
-		found[strings.Split(filepath.ToSlash(file), "/")[1]] = own
 	}
 	return found, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -65,8 +66,12 @@ func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 		}
 		return nil, fmt.Errorf("%s has the layout %s: give --layout=%s, or another folder", o.Dir, there, there)
 	}
+	asked := slices.Clone(o.Repository.Places)
 	if err := r.StayWhereItIs(o.Dir); err != nil {
 		return nil, &FailedError{err}
+	}
+	if len(asked) > 0 && len(r.Places) > len(asked) { // others are there, and stay as they are
+		r.Places, r.limited = asked, true
 	}
 	tree, err := NewRepository(r)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 )
 
 // StayWhereItIs adds the environments, groups or clusters whose lists have the Tenant
-// already, so that a second run neither forgets one nor adds another. It refuses another
-// application than the Tenant has in a cluster, which would apply the Tenant twice.
+// already, so that a second run neither forgets one nor adds another; a run for some of them
+// leaves the others out. It refuses another application than the Tenant has in a cluster, which
+// would apply the Tenant twice.
 func (team *Team) StayWhereItIs(dir string, p Platform) error {
 	entries, err := p.listings(dir, team.Tenant.Name)
 	if err != nil {
@@ -27,8 +28,11 @@ func (team *Team) StayWhereItIs(dir string, p Platform) error {
 	}
 	var there []string
 	for _, e := range entries {
+		if len(team.only) > 0 && !slices.Contains(team.Places, e.place) {
+			continue
+		}
 		there = append(there, e.place)
-		if want := path.Join(team.App.Name, team.Tenant.Name); p.Layout == LayoutArc && e.resource != want {
+		if want := path.Join(team.app(e.place).Name, team.Tenant.Name); p.Layout == LayoutArc && e.resource != want {
 			return fmt.Errorf("%s %s is in %s: give the flags of its application again (--app and those that belong to it), or take %s off the list in %s first",
 				v1beta1.KindTenant, team.Tenant.Name, path.Join(p.listFolder(), e.place, e.resource), e.resource, e.list)
 		}

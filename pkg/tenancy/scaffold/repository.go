@@ -25,6 +25,8 @@ type Repository struct {
 	Images string
 	// Revision is the commit that this program was built from; see [Platform].
 	Revision string
+	// limited says that the repository has more places, which a run leaves alone.
+	limited bool
 }
 
 // NewRepository returns the files of a team's own repository. It names the team's account
@@ -55,11 +57,29 @@ func NewRepository(r Repository) (Tree, error) {
 			t.add(".github/workflows/check.yaml", Platform{Revision: r.Revision}.checkWorkflow())
 		}
 	}
+	if r.limited {
+		t.Only = r.folders()
+	}
 	return t, t.sort()
 }
 
 // onGitHub matches repositories whose workflows GitHub runs.
 var onGitHub = regexp.MustCompile(`^(https|ssh)://([^@/]+@)?github\.com/`)
+
+// folders are those of the places.
+func (r Repository) folders() (folders []string) {
+	for _, place := range r.Places {
+		switch r.Layout {
+		case LayoutFlux:
+			folders = append(folders, place)
+		case LayoutArc:
+			folders = append(folders, path.Join("clusters", place, r.Tenant.Name))
+		default:
+			folders = append(folders, path.Join("clusters", place))
+		}
+	}
+	return folders
+}
 
 // by is the command that the files name as theirs.
 func (r Repository) by() string { return "platform scaffold " + r.Tenant.Name }

@@ -57,43 +57,59 @@ func (team Team) keepSecretRef(source *yaml.Node) {
 	}
 }
 
-// keepSharedChart gives a shared application the chart that its base in the tree has. It returns a
+// keepSharedCharts gives shared applications the chart that their base in the tree has. It returns a
 // [RefusedError] if another one is asked for, which the other tenants would get too.
-func (team *Team) keepSharedChart(dir string) error {
-	if !team.App.Shared {
-		return nil
+func (team *Team) keepSharedCharts(dir string) (err error) {
+	for cluster, app := range team.Apps {
+		if team.Apps[cluster], err = team.sharedChart(dir, app); err != nil {
+			return err
+		}
 	}
-	folder := path.Join("base-deployments", team.App.Name)
-	base := path.Join(folder, team.App.Name+"-base-release.yaml")
+	team.App, err = team.sharedChart(dir, team.App)
+	return err
+}
+
+// sharedChart is [Team.keepSharedCharts] for one application.
+func (team *Team) sharedChart(dir string, app App) (App, error) {
+	if !app.Shared {
+		return app, nil
+	}
+	folder := path.Join("base-deployments", app.Name)
+	base := path.Join(folder, app.Name+"-base-release.yaml")
 	releases, err := existing(dir, base, "HelmRelease")
 	if err != nil {
-		return err
+		return app, err
 	}
 	if i := slices.IndexFunc(releases, ofHelmOperator); i >= 0 {
-		return &RefusedError{base + ": " + helmOperator(base, releases[i])}
+		return app, &RefusedError{base + ": " + helmOperator(base, releases[i])}
 	}
 	sources, err := chartSources(dir, base)
 	if err != nil {
-		return err
+		return app, err
 	}
 	for _, source := range sources {
-		url, version := textAt(source, "spec", "url"), "*"
-		if url == "" {
+		there := App{Name: app.Name, Shared: true, Chart: Chart{URL: textAt(source, "spec", "url"), Version: "*"}}
+		if there.Chart.URL == "" {
 			continue
 		}
 		if len(releases) > 0 {
-			version = chartOf(source, releases[0]).Version
+			there.Chart.Version = chartOf(source, releases[0]).Version
 		}
-		switch asked := team.App.Chart; {
+		switch asked := app.Chart; {
 		case asked.URL == "":
-			team.App.Chart = Chart{URL: url, Version: version}
-		case strings.TrimSuffix(asked.URL, "/") != strings.TrimSuffix(url, "/"):
-			return &RefusedError{fmt.Sprintf("%s has the chart %s for all tenants, not %s: leave --app-chart out, or edit it there", folder, url, strings.TrimSuffix(asked.URL, "/"))}
-		case asked.Version != "*" && asked.Version != version:
-			return &RefusedError{fmt.Sprintf("%s has version %s of its chart for all tenants, not %s: leave --app-chart out, or edit it there", folder, version, asked.Version)}
+			app = there
+		case strings.TrimSuffix(asked.URL, "/") != strings.TrimSuffix(there.Chart.URL, "/"):
+			return app, &RefusedError{fmt.Sprintf("%s has the chart %s for all tenants of all clusters, not %s: leave --app-chart out, or edit it there", folder, there.Chart.URL, strings.TrimSuffix(asked.URL, "/"))}
+		case asked.Version != "*" && asked.Version != there.Chart.Version:
+			cluster := "CLUSTER"
+			if len(team.Places) == 1 {
+				cluster = team.Places[0]
+			}
+			return app, &RefusedError{fmt.Sprintf("%s has version %s of its chart, not %s: leave --app-chart out; editing %s changes it for all tenants of all clusters; for this tenant in one cluster, %s",
+				folder, there.Chart.Version, asked.Version, base, there.bump(path.Join("clusters", cluster, app.Name, team.Tenant.Name), asked.Version))}
 		}
 	}
-	return nil
+	return app, nil
 }
 
 // existing returns the objects of a kind in a file of dir; none if the file is missing or is not YAML, which

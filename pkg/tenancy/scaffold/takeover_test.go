@@ -70,6 +70,7 @@ func TestARepositoryOfFlux2MultiTenancyIsTakenOver(t *testing.T) {
 		require.Contains(t, text, same)
 	}
 	require.NotContains(t, text, "cluster-admin")
+	require.Regexp(t, regexp.MustCompile(`annotations:\n    kustomize.toolkit.fluxcd.io/force: enabled\n(  +.*\n)+  name: dev-team-reconciler\n`), text, "its role is another one than before")
 	require.Equal(t, content(t, dir, "clusters/staging/flux-system/gotk-sync.yaml"), content(t, "../../../test/gitops/testdata/flux2-multi-tenancy", "clusters/staging/flux-system/gotk-sync.yaml"))
 	require.Regexp(t, regexp.MustCompile(`(?m)^  - \.\./base/dev-team$`), content(t, dir, "tenants/staging/kustomization.yaml"))
 }

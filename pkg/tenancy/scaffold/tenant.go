@@ -29,11 +29,17 @@ type Team struct {
 	// keeps the one of the tree, unless WithoutApp says that there is none.
 	App        App
 	WithoutApp bool
+	// Apps has the application of each place that has another one than App, such as another version of its chart.
+	Apps map[string]App
 	// From is the file of the tree that Tenant was read from and added to, the first if each cluster has
 	// one; empty if it is from elsewhere.
 	From string
 	// Auth is the encrypted Secret with the Git credentials; empty if it is kept elsewhere.
 	Auth string
+	// only are the folders that a run for some of the team's places may change; empty if it is for all.
+	only []string
+	// own are the patches of the Tenant that such a run writes, by place.
+	own map[string]string
 }
 
 // App is an application of a Tenant.
@@ -60,7 +66,7 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	if err := team.place(p); err != nil {
 		return Tree{}, err
 	}
-	t := Tree{By: "platform scaffold " + team.Tenant.Name}
+	t := Tree{By: "platform scaffold " + team.Tenant.Name, Only: team.only}
 	switch p.Layout {
 	case LayoutFlux, LayoutGroups:
 		set, err := team.manifests(p)
@@ -99,12 +105,6 @@ func (team *Team) place(p Platform) error {
 	}
 	if p.Layout != LayoutArc && team.App != (App{}) {
 		return fmt.Errorf("--app means nothing in the layout %s: the team's own repository has its applications", p.Layout)
-	}
-	for _, tenant := range append(slices.Collect(maps.Values(team.In)), team.Tenant) {
-		if team.App != (App{}) && tenant.Spec.Reconciler == nil {
-			// Flux installs the application as the team's account, so the team has one.
-			tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
-		}
 	}
 	if r := team.Tenant.Spec.Reconciler; p.Layout == LayoutGroups && r != nil && r.Source != nil && r.Path == "" {
 		r.Path = "./clusters/${cluster_name}"
@@ -163,6 +163,16 @@ func (team Team) keepNamespaces() []object {
 	}}
 }
 
+// replaceBindings lets Flux replace a binding whose role is another one: the API server refuses to change it, and
+// Flux would then apply nothing of any team.
+func (team Team) replaceBindings() []object {
+	return []object{{
+		"target": object{"kind": "RoleBinding|ClusterRoleBinding", "labelSelector": v1beta1.LabelTenant + "=" + team.Tenant.Name},
+		"patch": encode(object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+			"metadata": object{"name": "any", "annotations": object{forceAnnotation: forceEnabled}}}),
+	}}
+}
+
 // inBase adds the files of the layouts that have one base for all places.
 func (team Team) inBase(p Platform, t *Tree, set manifests) error {
 	name := team.Tenant.Name
@@ -170,7 +180,7 @@ func (team Team) inBase(p Platform, t *Tree, set manifests) error {
 	resources := team.files(t, base, []list{{"tenant.yaml", set.tenant}, {"objects.yaml", slices.Concat(set.namespaces, set.rights)}, {"sync.yaml", set.sync}})
 	var patches []object
 	if !p.Operator {
-		patches = team.keepNamespaces()
+		patches = append(team.keepNamespaces(), team.replaceBindings()...)
 	}
 	t.add(path.Join(base, "kustomization.yaml"), kustomization("", resources, object{"patches": patches}))
 	for _, place := range team.Places {
@@ -178,6 +188,10 @@ func (team Team) inBase(p Platform, t *Tree, set manifests) error {
 		if patch := team.overlay(p, place); patch != "" {
 			edit.Patches = []string{name + "-patch.yaml"}
 			t.add(path.Join("tenants", place, edit.Patches[0]), patch)
+		}
+		if patch := team.own[place]; patch != "" {
+			edit.Patches = append(edit.Patches, ownFile(name))
+			t.Files = append(t.Files, File{Path: path.Join("tenants", place, ownFile(name)), Text: patch, Settings: true, Bare: true})
 		}
 		if err := team.differing(p, t, place, &edit); err != nil {
 			return err

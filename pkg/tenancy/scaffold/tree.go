@@ -54,6 +54,10 @@ type Tree struct {
 	By    string
 	Files []File
 	Edits []Edit
+	// Only are the folders that may change; empty allows all.
+	Only []string
+	// Bare are patterns of files that are the command's without a first line that says so.
+	Bare []string
 }
 
 // stampOf matches the first line of a generated file, in the comment of its format.

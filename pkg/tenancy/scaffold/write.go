@@ -108,6 +108,9 @@ func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := tree.staysWithin(outcomes, edited); err != nil {
+		return nil, err
+	}
 	if len(edited) > 0 {
 		return outcomes, &EditedError{Files: edited}
 	}
@@ -356,11 +359,11 @@ func staleFiles(root *os.Root, tree Tree) ([]Outcome, error) {
 			return fmt.Errorf("look for files that are no longer generated: %w", err)
 		case entry.IsDir() && entry.Name() == ".git":
 			return fs.SkipDir
-		case !entry.Type().IsRegular() || generated[name]:
+		case !entry.Type().IsRegular() || generated[name] || !tree.mayWrite(name):
 			return nil
 		}
 		by, err := generatedBy(root, name)
-		if err == nil && by == tree.By {
+		if err == nil && (by == tree.By || tree.owns(name)) {
 			stale = append(stale, Outcome{Path: name, Result: Stale})
 		}
 		return err

@@ -1,13 +1,13 @@
 package scaffold
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -200,17 +200,16 @@ func (a Addition) tookEffect(p Platform, team Team, tree Tree) error {
 	return nil
 }
 
-// bump says how one cluster gets another version of a shared application's chart.
-func (a App) bump(folder, version string) string {
-	before, release := a.release("", "")
+// bump is a command that gives the tenant with a file of values another version of a shared application's chart.
+func (a App) bump(file, version string) (string, error) {
+	source, release := a.release("", "")
 	other := a
 	other.Chart.Version = version
-	after, wanted := other.release("", "")
-	values := object{"apiVersion": release["apiVersion"], "kind": release["kind"], "metadata": release["metadata"]}
-	changed := difference(release, wanted)
+	otherSource, otherRelease := other.release("", "")
+	of, changed := release, difference(release, otherRelease)
 	if len(changed) == 0 {
-		values = object{"apiVersion": before["apiVersion"], "kind": before["kind"], "metadata": before["metadata"]}
-		changed = difference(before, after)
+		of, changed = source, difference(source, otherSource)
 	}
-	return fmt.Sprintf("append to %s:\n---\n%s", path.Join(folder, valuesFile), strings.TrimSuffix(encode(merged(values, changed)), "\n"))
+	patch, err := json.Marshal(merged(object{"apiVersion": of["apiVersion"], "kind": of["kind"], "metadata": of["metadata"]}, changed))
+	return fmt.Sprintf(`printf '%%s\n' --- '%s' >> %s`, patch, file), err
 }

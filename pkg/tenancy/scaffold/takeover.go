@@ -105,8 +105,12 @@ func (team *Team) sharedChart(dir string, app App) (App, error) {
 			if len(team.Places) == 1 {
 				cluster = team.Places[0]
 			}
-			return app, &RefusedError{fmt.Sprintf("%s has version %s of its chart, not %s: leave --app-chart out; editing %s changes it for all tenants of all clusters; for this tenant in one cluster, %s",
-				folder, there.Chart.Version, asked.Version, base, there.bump(path.Join("clusters", cluster, app.Name, team.Tenant.Name), asked.Version))}
+			bump, err := there.bump(path.Join(dir, "clusters", cluster, app.Name, team.Tenant.Name, valuesFile), asked.Version)
+			if err != nil {
+				return app, err
+			}
+			return app, &RefusedError{fmt.Sprintf("%s has version %s of its chart, not %s: leave --app-chart out; editing %s changes it for all tenants of all clusters; for this tenant in one cluster, run %s",
+				folder, there.Chart.Version, asked.Version, base, bump)}
 		}
 	}
 	return app, nil

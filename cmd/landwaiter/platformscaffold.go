@@ -31,14 +31,13 @@ func newPlatformScaffold(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scaffold DIR [NAME]",
 		Short: "Write a team's part of the platform's repository, or the team's own repository",
-		Long: `Scaffold writes a Tenant and its objects into DIR, a repository that "landwaiter platform init"
-wrote. It adds them to the lists of the environments, groups or clusters there. With --own, DIR is
-the team's own repository. Scaffold contacts no cluster.
+		Long: `Scaffold writes a Tenant and its objects into DIR, a repository of "landwaiter platform init", and adds them
+to the environments, groups or clusters. With --own, DIR is the team's own repository.
 
-You can run it again. --set adds entries to lists of the Tenant in the tree, and replaces other values.
-With --place, a run changes those places only; if that is impossible, it writes nothing and says why.
---filename replaces the Tenant. If you edit tenant.yaml, or patch the Tenant in a place, scaffold updates the
-other files. It keeps edited files (without --force) and arc's applications. With --own, repeat all flags.
+You can run it again. --set adds entries to lists of the Tenant in the tree, and replaces other values;
+--filename replaces the Tenant. With --place, a run changes those places only, or writes nothing. If you edit
+tenant.yaml, or patch it in a place, scaffold updates the other files. It keeps edited files (without
+--force) and arc's applications. With --own, repeat all flags.
 
 --git-auth creates the Secret with which Flux reads the team's repository: "ssh=KNOWN_HOSTS" creates a
 key and prints the public key, "token=FILE" uses TOKEN or USER:TOKEN (GitLab's deploy tokens). The Secret
@@ -46,8 +45,8 @@ goes to --git-auth-out or, if the tree has sopsAge, sopsPGP or sopsKMS, encrypte
 
 Exit codes (64 and 69: see landwaiter --help):
   0  the tree is written
-  1  someone edited a file, the home namespace would change, a namespace belongs to another team,
-     Flux would delete objects of the team, or other places than those of --place would change`,
+  1  someone edited a file, a home namespace or other places than those of --place would change, a
+     namespace belongs to another team, or Flux would delete objects of the team`,
 		Example: `  landwaiter platform scaffold fleet -f iris-green.yaml --place staging
   landwaiter platform scaffold arc shop --app web --app-chart oci://registry.example.com/charts/web@1.2.0
   landwaiter platform scaffold iris-green --own -f fleet/tenants/base/iris-green/tenant.yaml`,
@@ -73,7 +72,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	f := cmd.Flags()
 	f.BoolVar(&flags.own, "own", false, "write the team's own repository")
 	f.StringVar(&flags.layout, "layout", "", "with --own: flux, groups, arc or demo (empty: as in the tree of --filename, or flux)")
-	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster to add the team to, or to change alone (repeatable; none: all)")
+	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster to add or to change (repeatable; none: all)")
 	f.StringVar(&flags.app.Name, "app", "", "application, with --own or in layout arc (empty: podinfo with --own, otherwise none)")
 	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of the app's chart: https://…, https://….git or oci://… (empty: none)")
 	f.BoolVar(&flags.app.Shared, "shared", false, "in layout arc, make the application an overlay of base-deployments/APP")

@@ -99,11 +99,8 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if err != nil {
 		return Added{}, err
 	}
-	tree, err := NewTeam(platform, team)
+	tree, err := a.placed(platform, &team)
 	if err != nil {
-		return Added{}, err
-	}
-	if tree, err = a.placed(platform, &team, tree); err != nil {
 		return Added{}, err
 	}
 	if err := team.KeepsHomeNamespace(a.Dir, tree); err != nil {
@@ -132,15 +129,18 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 }
 
 // placed returns the tree with what each place says of the Tenant, which may be another one there.
-func (a Addition) placed(p Platform, team *Team, tree Tree) (Tree, error) {
+func (a Addition) placed(p Platform, team *Team) (Tree, error) {
+	tree, err := NewTeam(p, *team)
+	if err != nil {
+		return Tree{}, err
+	}
 	if err := a.findPlaces(p, team, tree); err != nil {
 		return Tree{}, failedUnlessRefused(err)
 	}
 	if err := a.patchPlaces(p, team); err != nil {
 		return Tree{}, err
 	}
-	tree, err := NewTeam(p, *team)
-	if err != nil {
+	if tree, err = NewTeam(p, *team); err != nil {
 		return Tree{}, err
 	}
 	return tree, failedUnlessRefused(a.tookEffect(p, *team, tree))

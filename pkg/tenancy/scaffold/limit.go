@@ -41,7 +41,7 @@ func (t Tree) staysWithin(outcomes []Outcome, edited []EditedFile) error {
 	}
 	for _, name := range changed {
 		if !t.mayWrite(name) {
-			return &RefusedError{fmt.Sprintf("nothing was written: %s is for other places too, and would change: leave --place out to change all places; or, if somebody edited the Tenant or upgraded landwaiter, first run %s with nothing new and without --place", name, t.By)}
+			return &RefusedError{fmt.Sprintf("nothing was written: %s is for other places too, and would change: leave --place out to change all places; or, if the Tenant was edited or landwaiter upgraded, first run the command with nothing new and without --place", name)}
 		}
 	}
 	return nil

@@ -247,3 +247,13 @@ func TestAnEntryThatARunAddedIsTakenOffItsList(t *testing.T) {
 		require.ErrorContains(t, err, "take the entry off the list")
 	}
 }
+
+func TestANamespaceThatIsAddedMovesNoApplication(t *testing.T) {
+	for namespaces, want := range map[string]string{"shop-web": "shop-web", "[shop-web, shop-api]": "shop-web", "[shop, shop-api]": "shop-api", "": "shop"} {
+		var values []string
+		if namespaces != "" {
+			values = []string{"namespaces=" + namespaces}
+		}
+		require.Equal(t, want, workloads(shop(t, values...)))
+	}
+}

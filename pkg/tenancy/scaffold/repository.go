@@ -74,8 +74,9 @@ func (r Repository) folders() (folders []string) {
 			folders = append(folders, place)
 		case LayoutArc:
 			folders = append(folders, path.Join("clusters", place, r.Tenant.Name))
-		default:
+		case LayoutGroups:
 			folders = append(folders, path.Join("clusters", place))
+		case LayoutDemo: // it has no places
 		}
 	}
 	return folders
@@ -134,10 +135,15 @@ func containerSecurity() object {
 	return object{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []string{"ALL"}}}
 }
 
-// workloads is the namespace that the team's applications run in.
+// workloads is the namespace that the team's applications run in: the first that the Tenant lists, so that a
+// namespace that is added moves nothing.
 func workloads(tenant *v1beta1.Tenant) string {
-	namespaces := onboard.Namespaces(tenant, nil)
-	return namespaces[min(1, len(namespaces)-1)]
+	for _, namespace := range tenant.Spec.Namespaces {
+		if namespace != tenant.Spec.HomeNamespace {
+			return namespace
+		}
+	}
+	return tenant.Spec.HomeNamespace
 }
 
 // flux adds a base and a folder for each environment, which says which versions of the chart it takes.

@@ -167,7 +167,7 @@ func (team Team) keepNamespaces() []object {
 // Flux would then apply nothing of any team.
 func (team Team) replaceBindings() []object {
 	return []object{{
-		"target": object{"kind": "RoleBinding|ClusterRoleBinding", "labelSelector": v1beta1.LabelTenant + "=" + team.Tenant.Name},
+		"target": object{"kind": "(RoleBinding|ClusterRoleBinding)", "labelSelector": v1beta1.LabelTenant + "=" + team.Tenant.Name},
 		"patch": encode(object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
 			"metadata": object{"name": "any", "annotations": object{forceAnnotation: forceEnabled}}}),
 	}}

@@ -150,6 +150,64 @@ rm age.key`)
 	require.Equal(t, private, out)
 }
 
+// A platform changes the key of its encrypted Secrets, as docs/operate/rotate.md says: at each step the cluster's key opens
+// what is merged, and at the end the old key opens nothing of it.
+func TestTheKeyOfEncryptedSecretsIsRotatedAsThePageSays(t *testing.T) {
+	ofPlatforms.enter(t)
+	c, err := suite.ForTest(t).Cluster(suite.Within(t), cluster.Options{WithoutGatekeeper: true})
+	require.NoError(t, err)
+	runner := follow(t, c.Kubeconfig())
+	runner.blocks, err = page.Read(suite.Root, "docs/operate/rotate.md")
+	require.NoError(t, err)
+	blocks := runner.own(t)
+	require.Len(t, blocks, 4)
+	for _, program := range []string{"sops", "age-keygen"} {
+		require.NoError(t, os.Symlink(suite.MustTool(t, suite.FluxTools, program), filepath.Join(runner.Dir, "bin", program)))
+	}
+	_, err = runner.Bash(t.Context(), `age-keygen -o age.key
+cp age.key before.key
+kubectl create namespace flux-system
+kubectl create secret generic sops-age --namespace=flux-system --from-file=age.agekey=age.key
+landwaiter platform init fleet --set constraints=images --set sopsAge="$(age-keygen -y age.key)"
+for team in iris-green iris-red; do
+  echo hunter2 | landwaiter platform scaffold fleet $team --set reconciler.source.url=https://github.com/example/$team --git-auth token=-
+done`)
+	require.NoError(t, err)
+	const login = "fleet/tenants/base/iris-red/auth.yaml"
+	opens := func(key string) bool {
+		out, err := runner.Bash(t.Context(), "SOPS_AGE_KEY_FILE="+key+" sops decrypt "+login)
+		require.Equal(t, err == nil, strings.Contains(out, "hunter2"), out)
+		return err == nil
+	}
+	// live is the key that Flux has.
+	live := func() string {
+		_, err := runner.Bash(t.Context(), `kubectl get secret sops-age --namespace=flux-system -o go-template='{{index .data "age.agekey" | base64decode}}' > live.key`)
+		require.NoError(t, err)
+		return "live.key"
+	}
+	data := func() string {
+		text, err := os.ReadFile(filepath.Join(runner.Dir, login))
+		require.NoError(t, err)
+		return regexp.MustCompile(`(?m)^ +password: ENC\[[^\]]*\]`).FindString(string(text))
+	}
+	require.NoError(t, runner.Run(t.Context(), blocks[0]), "both")
+	require.True(t, opens(live()), "merged before the cluster has the new key")
+	require.True(t, opens("age-next.key"))
+	require.NoError(t, runner.Run(t.Context(), blocks[1]), "the cluster has both")
+	require.True(t, opens(live()))
+	before := data()
+	require.NotEmpty(t, before)
+	require.NoError(t, runner.Run(t.Context(), blocks[2]), "the new one only")
+	require.True(t, opens(live()))
+	require.False(t, opens("before.key"))
+	require.NotEqual(t, before, data(), "the key of the data is another one too")
+	require.NoError(t, runner.Run(t.Context(), blocks[3]), "the old one leaves")
+	require.True(t, opens(live()))
+	require.True(t, opens("age.key"))
+	_, err = runner.Bash(t.Context(), "cmp live.key age.key")
+	require.NoError(t, err)
+}
+
 // fleetSource is the source of a platform's repository, under a name of the test's own.
 func fleetSource(name string, fleet *flux.Repository) *unstructured.Unstructured {
 	return suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: %s-fleet}, spec: {interval: 1m, url: %q, ref: {branch: %s}, secretRef: {name: %[1]s-login}}}", name, fleet.URL(), flux.Branch)

@@ -81,13 +81,14 @@ func TestThePagesOnGitOpsHaveWhatTheirTestsFollow(t *testing.T) {
 		return b.Mark == page.Run && strings.Contains(b.Text, ".url=oci://") && strings.Contains(b.Text, "platform init fleet ")
 	}))
 	for test, want := range map[string][]string{
-		"TestTheDemosRepositoryIsTakenOverAndRuns":       {layouts, takeOver}, // the test runs the second first
-		"TestTheLayoutDemoIsAppliedToTheEnd":             {layouts, layouts},  // the last one deletes
-		"TestTheLayoutGroupsIsAppliedToTheEnd":           {layouts},
-		"TestTheRepositoryOfTheDocumentOnTMCIsTakenOver": {takeOver, takeOver},
-		"TestTheDemosTenantsAreTakenOver":                {takeOver},
-		"TestTheCommandsOfThePageOnGitOpsWork":           {takeOver},
-		"TestKyvernoIsKeptAsThePageSays":                 {takeOver},
+		"TestTheDemosRepositoryIsTakenOverAndRuns":          {layouts, takeOver}, // the test runs the second first
+		"TestTheLayoutDemoIsAppliedToTheEnd":                {layouts, layouts},  // the last one deletes
+		"TestTheLayoutGroupsIsAppliedToTheEnd":              {layouts},
+		"TestTheRepositoryOfTheDocumentOnTMCIsTakenOver":    {takeOver, takeOver},
+		"TestTheDemosTenantsAreTakenOver":                   {takeOver},
+		"TestTheCommandsOfThePageOnGitOpsWork":              {takeOver},
+		"TestKyvernoIsKeptAsThePageSays":                    {takeOver},
+		"TestATenantIsRemovedFromTheLayoutArcAsThePageSays": {names[1]},
 	} {
 		require.Equal(t, want, pages(func(b page.Block) bool { return b.Mark == page.By && b.Name == test }), test)
 	}

@@ -65,7 +65,7 @@ func requireIndentedListsEdited(t *testing.T, reader *followed) {
 	require.NoError(t, os.WriteFile(filepath.Join(reader.Dir, tree, "tenants/production/iris-green-own.yaml"), patch, 0o600))
 	var done int
 	for _, b := range reader.blocks {
-		if b.Page == "docs/howto/gitops-operate.md" && strings.Contains(b.Text, "sed ") && strings.Contains(b.Text, "/kustomization.yaml\n") {
+		if b.Page == "docs/howto/gitops-operate.md" && strings.Contains(b.Text, "sed ") && strings.Contains(b.Text, "/kustomization.yaml\n") && strings.Contains(b.Text, "fleet/") {
 			out, err := reader.Bash(t.Context(), strings.NewReplacer("fleet/", tree+"/", " fleet", " "+tree).Replace(b.Text))
 			require.NoError(t, err, out)
 			require.Contains(t, out, " 0 findings")
@@ -91,7 +91,8 @@ func TestKyvernoIsKeptAsThePageSays(t *testing.T) {
 		require.Contains(t, string(text), old)
 		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), old, with)), 0o600))
 	}
-	edit("infrastructure/kyverno/source.yaml", "fluxcd.io/v1\n", "fluxcd.io/v1beta2\n") // as upstream has it
+	edit("infrastructure/kyverno/source.yaml", "fluxcd.io/v1\n", "fluxcd.io/v1beta2\n")              // as upstream has it
+	edit("clusters/staging/infrastructure.yaml", "  serviceAccountName: kustomize-controller\n", "") // as the document has it
 	for _, commands := range []string{
 		"cd flux2-multi-tenancy && git init --quiet --initial-branch main && git add . && git -c user.name=a -c user.email=a@example.com commit --quiet --message old",
 		"landwaiter platform init flux2-multi-tenancy --force --set githubOrg=example",
@@ -112,6 +113,24 @@ func TestKyvernoIsKeptAsThePageSays(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(text), "\n  - name: guardrails\n  - name: kyverno-policies\n")
 	}
+}
+
+// A tenant leaves the layout arc, and the other tenant of its application stays.
+func TestATenantIsRemovedFromTheLayoutArcAsThePageSays(t *testing.T) {
+	reader := follow(t, filepath.Join(t.TempDir(), "none"))
+	commands := "landwaiter platform init arc --layout arc --set clusters=cluster1 --set clusters=cluster2 --set constraints=images\n"
+	for _, tenant := range []string{"tenant2", "tenant3"} {
+		commands += "landwaiter platform scaffold arc " + tenant + " --app app2 --shared --app-chart https://charts.example.com@1.0.0\n"
+	}
+	out, err := reader.Bash(t.Context(), commands)
+	require.NoError(t, err, out)
+	out, err = reader.Bash(t.Context(), reader.own(t)[0].Text)
+	require.NoError(t, err, out)
+	require.Contains(t, out, " 0 findings")
+	list, err := os.ReadFile(filepath.Join(reader.Dir, "arc/clusters/cluster2/kustomization.yaml"))
+	require.NoError(t, err)
+	require.Contains(t, string(list), "app2/tenant2")
+	require.NotContains(t, string(list), "tenant3")
 }
 
 // The nightly tests show the trees of the other layouts too.

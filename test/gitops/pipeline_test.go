@@ -149,7 +149,8 @@ func (r *runner) at(t *testing.T, branch, file string) (text string, changed []s
 }
 
 func TestAReleaseOfAChartIsProposedToThePlatform(t *testing.T) {
-	r := newRunner(t)
+	r := newRunner(t, []string{"tenant5", "--place", "cluster1", "--app", "app5", "--app-chart", "https://charts.example.com@1.0.0"},
+		[]string{"tenant5", "--place", "stores", "--app", "app6", "--app-chart", "https://charts.example.com@1.0.0"})
 	_, err := r.release(t, "app1", "v1.2.0")
 	require.NoError(t, err)
 	text, changed := r.at(t, "app1-1.2.0", "clusters/cluster1/app1/tenant1/app1.yaml")
@@ -161,6 +162,12 @@ func TestAReleaseOfAChartIsProposedToThePlatform(t *testing.T) {
 	text, changed = r.at(t, "app2-1.3.0-rc.1", "base-deployments/app2/app2-base-release.yaml")
 	require.Contains(t, text, "    tag: 1.3.0-rc.1\n")
 	require.Equal(t, []string{"base-deployments/app2/app2-base-release.yaml"}, changed)
+
+	// A tenant with another application in another cluster keeps that.
+	_, err = r.release(t, "app5", "v1.2.0")
+	require.NoError(t, err)
+	_, changed = r.at(t, "app5-1.2.0", "clusters/cluster1/app5/tenant5/app5.yaml")
+	require.Equal(t, []string{"clusters/cluster1/app5/tenant5/app5.yaml"}, changed)
 
 	opened, err := os.ReadFile(filepath.Join(r.dir, "temp/gh.log"))
 	require.NoError(t, err)

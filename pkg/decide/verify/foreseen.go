@@ -27,9 +27,9 @@ func (c *Config) Foreseen(ref image.Reference) (policy.Outcome, bool) {
 	return verdict.Outcome(), ok
 }
 
-// Unmeetable reports whether no evidence can satisfy a rule of a mandatory policy for ref or, if ref is the zero
+// Unsatisfiable reports whether no evidence can satisfy a rule of a mandatory policy for ref or, if ref is the zero
 // Reference, for any image.
-func (c *Config) Unmeetable(source policy.ObjectRef, rule Rule, ref image.Reference) bool {
+func (c *Config) Unsatisfiable(source policy.ObjectRef, rule Rule, ref image.Reference) bool {
 	i := slices.IndexFunc(c.Layers, func(l Layer) bool { return l.Mandatory && l.Source == source })
 	if i < 0 {
 		return false

@@ -19,13 +19,13 @@ const (
 	deniesAll
 )
 
-// Unmeetable reports whether no evidence can satisfy a rule of a policy for an image, or for any image if it is the zero
+// Unsatisfiable reports whether no evidence can satisfy a rule of a policy for an image, or for any image if it is the zero
 // Reference.
-type Unmeetable func(source policy.ObjectRef, rule verify.Rule, ref image.Reference) bool
+type Unsatisfiable func(source policy.ObjectRef, rule verify.Rule, ref image.Reference) bool
 
 // Holding returns the mandatory policies that may deny images of x, which does not override them, and whether x lifts
 // anything: false if they deny all of its images, whatever evidence there is.
-func (x *Exception) Holding(mandatory []Policy, unmeetable Unmeetable) (holding []policy.ObjectRef, lifts bool) {
+func (x *Exception) Holding(mandatory []Policy, unsatisfiable Unsatisfiable) (holding []policy.ObjectRef, lifts bool) {
 	if x.images == nil || x.OverrideMandatory {
 		return nil, true
 	}
@@ -39,9 +39,9 @@ func (x *Exception) Holding(mandatory []Policy, unmeetable Unmeetable) (holding 
 		for i := range denied {
 			var said ruling
 			if i < len(x.exact) {
-				said = p.on(x.exact[i], unmeetable, &steps)
+				said = p.on(x.exact[i], unsatisfiable, &steps)
 			} else {
-				said = p.overall(x, unmeetable, &steps)
+				said = p.overall(x, unsatisfiable, &steps)
 			}
 			holds, denied[i] = holds || said != allowsAll, denied[i] || said == deniesAll
 		}
@@ -56,13 +56,13 @@ func (x *Exception) Holding(mandatory []Policy, unmeetable Unmeetable) (holding 
 func (x *Exception) Named() []image.Reference { return x.exact }
 
 // overall returns what p says of every image of x, as far as the patterns of its rules can match some of them.
-func (p Policy) overall(x *Exception, unmeetable Unmeetable, steps *int) ruling {
+func (p Policy) overall(x *Exception, unsatisfiable Unsatisfiable, steps *int) ruling {
 	said := p.rest()
 	for _, rule := range slices.Backward(p.Rules) {
 		if x.without(rule.Images, steps) {
 			continue
 		}
-		switch own := p.says(rule, image.Reference{}, unmeetable, steps); {
+		switch own := p.says(rule, image.Reference{}, unsatisfiable, steps); {
 		case x.within(rule.Images, steps):
 			said = own // no image of x gets to the rules behind
 		case own != said:
@@ -80,11 +80,11 @@ func (x *Exception) within(list []image.Pattern, steps *int) bool {
 }
 
 // says returns what a rule of p says of an image, or of any image if ref is the zero Reference.
-func (p Policy) says(rule verify.Rule, ref image.Reference, unmeetable Unmeetable, steps *int) ruling {
+func (p Policy) says(rule verify.Rule, ref image.Reference, unsatisfiable Unsatisfiable, steps *int) ruling {
 	if rule.Action == verify.Allow {
 		return allowsAll
 	}
-	if *steps -= 1 + len(rule.Require); rule.Action == verify.Deny || *steps >= 0 && unmeetable(p.Source, rule, ref) {
+	if *steps -= 1 + len(rule.Require); rule.Action == verify.Deny || *steps >= 0 && unsatisfiable(p.Source, rule, ref) {
 		return deniesAll
 	}
 	return mayDeny
@@ -103,13 +103,13 @@ func (x *Exception) without(list []image.Pattern, steps *int) bool {
 }
 
 // on returns what p says of one image. It takes as many steps as there are.
-func (p Policy) on(ref image.Reference, unmeetable Unmeetable, steps *int) ruling {
+func (p Policy) on(ref image.Reference, unsatisfiable Unsatisfiable, steps *int) ruling {
 	for _, rule := range p.Rules {
 		if *steps -= CostOf(rule.Images); *steps < 0 {
 			return mayDeny
 		}
 		if slices.ContainsFunc(rule.Images, func(pattern image.Pattern) bool { return pattern.Match(ref) }) {
-			return p.says(rule, ref, unmeetable, steps)
+			return p.says(rule, ref, unsatisfiable, steps)
 		}
 	}
 	return p.rest()

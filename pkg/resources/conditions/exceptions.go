@@ -44,7 +44,7 @@ func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
 // lifting returns the condition of an exception that is in force, and says what mandatory policies leave
 // of it.
 func (c conditions) lifting(x *compile.Exception, message string) Condition {
-	holding, lifts := x.Holding(c.snapshot.Cluster().Mandatory, c.snapshot.For(verify.Cluster).Unmeetable)
+	holding, lifts := x.Holding(c.snapshot.Cluster().Mandatory, c.snapshot.For(verify.Cluster).Unsatisfiable)
 	names := compile.JoinNames(compile.MapSlice(holding, policy.ObjectRef.String))
 	needs := "it needs overrideMandatory"
 	if x.Source.Namespace != "" {

@@ -158,7 +158,7 @@ func weigh(key verify.Key, entry verify.Entry) uint32 {
 	const structure, perObjection, perFinding = 832, 112, 400
 	v := &entry.Verdict
 	n := structure + len(key.Namespace) + len(key.Kind) + len(key.UID) + len(key.Generation) + len(key.Image) +
-		len(v.Reason) + len(v.Cause) + len(v.Remediation) + len(v.Command) + len(v.Contact) + len(v.Warning) + weighRef(v.Policy)
+		len(v.Reason) + len(v.Cause) + len(v.Remedy) + len(v.Remediation) + len(v.Command) + len(v.Contact) + len(v.Warning) + weighRef(v.Policy)
 	for _, d := range v.Others {
 		n += perObjection + len(d.Reason) + len(d.Remediation) + len(d.Command) + len(d.Contact) + weighRef(d.Policy)
 	}
@@ -168,7 +168,7 @@ func weigh(key verify.Key, entry verify.Entry) uint32 {
 	}
 	for _, f := range entry.Findings {
 		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer()) + len(f.Digest) + len(f.ArtifactType) +
-			len(f.Message) + len(f.Reason) + len(f.Remediation) + len(f.Command) + weighValue(f.Extensions)
+			len(f.Message) + len(f.Reason) + len(f.Remedy) + len(f.Remediation) + len(f.Command) + weighValue(f.Extensions)
 	}
 	return uint32(max(0, min(n, 1<<30)))
 }

@@ -16,7 +16,7 @@ import (
 
 // wireVersion is the version of what replicas share. Whatever changes the meaning of
 // a field, or adds one, takes the next number: other versions are a miss.
-const wireVersion = 6
+const wireVersion = 7
 
 // errOtherVersion means that another version of this program wrote the value.
 var errOtherVersion = errors.New("the verdict has another version")
@@ -91,6 +91,7 @@ type wireFinding struct {
 	ArtifactType string         `json:"artifactType,omitempty"`
 	Message      string         `json:"message,omitempty"`
 	Reason       string         `json:"reason,omitempty"`
+	Remedy       string         `json:"remedy,omitempty"`
 	Remediation  string         `json:"remediation,omitempty"`
 	Command      string         `json:"command,omitempty"`
 	Extensions   map[string]any `json:"extensions,omitempty"`
@@ -115,7 +116,7 @@ func encode(entry verify.Entry, about origin) ([]byte, error) {
 	for _, f := range entry.Findings {
 		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
 			Result: f.Result().String(), Signer: f.Signer(), Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
-			Reason: string(f.Reason), Remediation: f.Remediation, Command: f.Command, Extensions: f.Extensions, Incomplete: f.Incomplete, Until: f.Until})
+			Reason: string(f.Reason), Remedy: string(f.Remedy), Remediation: f.Remediation, Command: f.Command, Extensions: f.Extensions, Incomplete: f.Incomplete, Until: f.Until})
 	}
 	return json.Marshal(wire)
 }
@@ -210,7 +211,7 @@ func (w wireEntry) entry() (verify.Entry, error) {
 			return verify.Entry{}, fmt.Errorf("a finding has the result %.20q", f.Result)
 		}
 		found.Verifier, found.Source, found.Type, found.Digest, found.ArtifactType = f.Verifier, policy.ObjectRef(f.Source), f.Type, f.Digest, f.ArtifactType
-		found.Reason, found.Remediation, found.Command, found.Incomplete, found.Until = policy.Reason(f.Reason), f.Remediation, f.Command, f.Incomplete, f.Until
+		found.Reason, found.Remedy, found.Remediation, found.Command, found.Incomplete, found.Until = policy.Reason(f.Reason), policy.Remedy(f.Remedy), f.Remediation, f.Command, f.Incomplete, f.Until
 		entry.Findings = append(entry.Findings, found)
 	}
 	return entry, nil

@@ -18,7 +18,7 @@ import (
 
 // golden is what a release writes: to change it without another wireVersion makes
 // replicas misread each other.
-const golden = `{"version":6,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
+const golden = `{"version":7,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
 	`"reason":"signed by release","remediation":"renew it","warning":"expires soon","unverified":true,"findings":[{"verifier":"release",` +
 	`"source":{"kind":"ClusterVerifier","name":"release"},"type":"Cosign","result":"valid","signer":"sha256:1","digest":"sha256:2",` +
 	`"artifactType":"application/vnd.example","message":"the signature is valid","reason":"WrongKey","remediation":"sign it again",` +
@@ -67,7 +67,7 @@ func TestEveryFieldIsShared(t *testing.T) {
 	fill(reflect.ValueOf(&entry.Verdict).Elem(), "Verdict")
 	fill(reflect.ValueOf(&entry.Findings).Elem(), "Findings")
 	entry.Verdict = judged.As(policy.Allowed, entry.Verdict)
-	entry.Verdict.Doubtful, entry.Verdict.Cause = false, "" // such verdicts are never kept
+	entry.Verdict.Doubtful, entry.Verdict.Cause, entry.Verdict.Remedy = false, "", "" // such verdicts are never kept
 	invalid, unknown := entry.Findings[0], entry.Findings[0]
 	invalid.Unknown = false
 	for _, found := range []policy.Finding{invalid, judged.Proven("k1", invalid), unknown} {
@@ -152,9 +152,9 @@ func TestOnlyWhatWasEncodedDecodes(t *testing.T) {
 		from, to string
 		other    bool
 	}{
-		"a later version":   {`"version":6`, `"version":7`, true},
-		"an older version":  {`"version":6`, `"version":5`, true},
-		"no version":        {`"version":6,`, ``, true},
+		"a later version":   {`"version":7`, `"version":8`, true},
+		"an older version":  {`"version":7`, `"version":6`, true},
+		"no version":        {`"version":7,`, ``, true},
 		"the Go struct":     {golden, `{"Verdict":{"Outcome":1,"Reason":"signed"}}`, true},
 		"undecided":         {`"allowed"`, `"undecided"`, false},
 		"no outcome":        {`"outcome":"allowed",`, ``, false},

@@ -169,7 +169,7 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	if err != nil {
 		return rules{}, program.Failed(err)
 	}
-	state, err := f.personState(ctx, cmd.ErrOrStderr(), person, mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }), failed)
+	state, err := f.personState(ctx, person, mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }), failed)
 	if err != nil {
 		return rules{}, err
 	}
@@ -178,7 +178,7 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 
 // personState reads what decides in some namespaces, as far as person may read it. Failed gives
 // errors of reading their exit code.
-func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person *live.Person, namespaces []verify.Namespace, failed func(error) error) (live.State, error) {
+func (f *serviceFlags) personState(ctx context.Context, person *live.Person, namespaces []verify.Namespace, failed func(error) error) (live.State, error) {
 	server, err := f.observe(ctx, person)
 	if err != nil {
 		return live.State{}, failed(err)

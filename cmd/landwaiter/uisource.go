@@ -100,7 +100,7 @@ func (s *clusterSource) Explain(ctx context.Context, namespace verify.Namespace,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var notes bytes.Buffer
-	state, err := f.personState(ctx, &notes, s.person, []verify.Namespace{namespace}, plainly)
+	state, err := f.personState(ctx, s.person, []verify.Namespace{namespace}, plainly)
 	if err != nil {
 		return page.Explanation{}, err
 	}

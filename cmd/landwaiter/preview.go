@@ -45,7 +45,8 @@ func newPreview(by person) *cobra.Command {
 		Long: `Preview verifies the images of running pods and of workloads twice: with the cluster's current
 resources, and as if you had applied NEW.yaml and removed the objects of --delete. It prints each
 image whose verdict would change, with the reason and the fix, each image that an exception in
-NEW.yaml is for, and the totals of each namespace. It changes nothing.
+NEW.yaml is for, each rule that would no longer judge an image, and the totals of each namespace.
+It changes nothing.
 
 Preview reads the cluster with your permissions. If you cannot read everything that decides about
 an image, the image is UNKNOWN; all other rows are exact. Standard error first names the roles that
@@ -363,6 +364,7 @@ func judge(ctx context.Context, l *look, options service.Options, uses []live.Us
 			program.Say(l.progress, "verified %d of %d images", done, len(uses))
 		}
 	})
+	live.Lose(rows, s.Set().Snapshot(), next.Set().Snapshot())
 	return rows, problems, nil
 }
 

@@ -63,4 +63,9 @@ func TestAPreviewOfNothingSaysThatNothingWasJudged(t *testing.T) {
 	row.Before.Verdict, row.After.Verdict = judged.As(policy.Allowed, row.Before.Verdict), judged.As(policy.Allowed, row.After.Verdict)
 	require.NoError(t, show(&same, printablePreview([]live.Row{row}, nil, false)))
 	require.Contains(t, same.String(), "No verdict would change.\n")
+
+	row.Lost = []live.Loss{{Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "own"}, Rule: 2}}
+	var lost strings.Builder
+	require.NoError(t, show(&lost, printablePreview([]live.Row{row}, nil, false)))
+	require.Contains(t, lost.String(), "No verdict would change.\n\n1 image is no longer judged by rule 2 of VerificationPolicy team-a/own, which matched it: team-a r/x\n")
 }

@@ -19,8 +19,11 @@ type printedPreview struct {
 	// Missing are permissions to list pods and workloads that the person lacks: there may be more
 	// images.
 	Missing []string `json:"missing"`
-	Breaks  int      `json:"breaks"`  // images that would be denied and are not already
-	Unknown int      `json:"unknown"` // images of which a verdict is unknown
+	// Losses are rules that would no longer judge images which they judge now, whether or not a verdict changes.
+	Losses     []live.Loss `json:"losses"`
+	MoreLosses int         `json:"moreLosses,omitempty"`
+	Breaks     int         `json:"breaks"`  // images that would be denied and are not already
+	Unknown    int         `json:"unknown"` // images of which a verdict is unknown
 }
 
 // printedChange is one image of a namespace.
@@ -49,6 +52,7 @@ type printedAnswer struct {
 
 func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPreview {
 	p := printedPreview{Images: []printedChange{}, Missing: mapped(missing, live.Right.String), Totals: live.Totals(rows)}
+	p.Losses, p.MoreLosses = live.Losses(rows)
 	for _, row := range rows {
 		if row.Breaks() {
 			p.Breaks++
@@ -105,6 +109,15 @@ func (p printedPreview) show(s *screen) {
 	for _, c := range p.Images {
 		s.row(c.Namespace, used(live.Use{Owners: c.Used, Pods: c.Pods}), c.Image,
 			strings.ToUpper(string(c.From.Answer)), strings.ToUpper(string(c.To.Answer)), c.why())
+	}
+	if len(p.Losses) > 0 {
+		s.line("")
+	}
+	for _, loss := range p.Losses {
+		s.line("%s", loss)
+	}
+	if p.MoreLosses > 0 {
+		s.line("and %d more rules", p.MoreLosses)
 	}
 	if len(p.Totals) > 0 {
 		s.line("")

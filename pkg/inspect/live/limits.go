@@ -49,6 +49,9 @@ const (
 	maxShownBytes = 1024
 	// maxNamed is how many namespaces a note names.
 	maxNamed = 10
+	// maxLosses is how many rules that images lose are named, and maxLostImages how many images of each.
+	maxLosses     = 20
+	maxLostImages = 3
 	// maxParallel bounds the images that are judged at a time, as for other commands: what a
 	// registry bears from one machine.
 	maxParallel = 16

@@ -34,6 +34,7 @@ func AnswerOf(r verify.Result) verify.Answer {
 type Row struct {
 	Use
 	Before, After verify.Result
+	Lost          []Loss // rules that judge the image now and would not
 }
 
 // Changes reports whether the answer would be another one, or is not known.

@@ -31,6 +31,8 @@ type whatIfModel struct {
 	Breaks   int
 	Unknown  int
 	Missing  []string
+	Losses   []live.Loss // rules that would no longer judge images
+	Losing   int         // more such rules
 	Notes    []string
 }
 
@@ -55,6 +57,7 @@ type totalRow struct {
 func (m *whatIfModel) answer(p Preview) {
 	m.Answered, m.Missing, m.Notes = true, slices.Compact(slices.Sorted(slices.Values(p.Missing))), p.Notes
 	rows, totals := slices.Clone(p.Rows), slices.Clone(p.Totals)
+	m.Losses, m.Losing = live.Losses(rows)
 	slices.SortStableFunc(rows, func(a, b live.Row) int { return cmp.Compare(urgency(a), urgency(b)) })
 	slices.SortStableFunc(totals, func(a, b live.Total) int { return cmp.Compare(b.Breaks, a.Breaks) })
 	for _, row := range rows {

@@ -49,8 +49,10 @@ func TestAWhatIfOfManyNamespacesShowsWhatBreaksFirst(t *testing.T) {
 		rows = append(rows, row(fmt.Sprintf("a-%03d", i), policy.Undecided))
 	}
 	rows = append(rows, row("z", policy.Denied))
+	rows[0].Lost = []live.Loss{{Rule: 2}}
 	m := whatIfModel{}
 	m.answer(Preview{Rows: rows, Totals: live.Totals(rows)})
+	require.Len(t, m.Losses, 1)
 	require.Equal(t, "z", m.Rows[0].Namespace)
 	require.Equal(t, "z", m.Totals[0].Namespace)
 	require.Len(t, m.Rows, rowsOfPage)

@@ -163,13 +163,18 @@ func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (che
 	if err != nil {
 		return check.Report{}, program.Failed(err)
 	}
-	options := f.options
+	_, report, err := examined(ctx, reader, config, f.options, schemas)
+	return report, err
+}
+
+// examined checks an installation, as the command and the page do. Config is that of reader.
+func examined(ctx context.Context, reader *live.Person, config *rest.Config, options check.Options, schemas resource.Schemas) (*check.Inventory, check.Report, error) {
 	options.Asker, options.Outages, options.Review = check.NewAsker(config), outages(reader), conditions.ReviewStored
 	inventory, err := check.Read(ctx, reader.Client(), options, time.Now())
 	if err != nil {
-		return check.Report{}, err
+		return nil, check.Report{}, err
 	}
-	return check.Examine(inventory, schemas), nil //nolint:contextcheck // it waits for nothing
+	return inventory, check.Examine(inventory, schemas), nil //nolint:contextcheck // it waits for nothing
 }
 
 // outages reads what the reports of all namespaces say of registries.

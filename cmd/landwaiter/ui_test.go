@@ -41,6 +41,10 @@ func TestThePageSendsNoRequestThatChangesTheCluster(t *testing.T) {
 		"a node":                          {"GET", "/api/v1/nodes/x/proxy/run/y", "", false},
 		"a connection":                    {"GET", "/api/v1/pods", "websocket", false},
 		"a Service behind the API server": {"GET", "/api/v1/namespaces/team-a/services/x/proxy/delete", "", false},
+		"whether the server answers":      {"GET", "/api/v1/namespaces/landwaiter-system/services/https:landwaiter:443/proxy/", "", true},
+		"whether a dashboard answers":     {"GET", "/api/v1/namespaces/team-a/services/x/proxy/", "", false},
+		"a path of the server":            {"GET", "/api/v1/namespaces/landwaiter-system/services/https:landwaiter:443/proxy/v1/x", "", false},
+		"something sent to the server":    {"POST", "/api/v1/namespaces/landwaiter-system/services/https:landwaiter:443/proxy/", "", false},
 		"a review through a Service":      {"POST", "/api/v1/namespaces/team-a/services/x/proxy" + reviews, "", false},
 		"a review of somebody":            {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", false},
 	} {

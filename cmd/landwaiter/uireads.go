@@ -20,6 +20,9 @@ var review = regexp.MustCompile(`^/apis/authorization\.k8s\.io/v1/namespaces/[^/
 // connection matches the subresources that connect to a container, a Service or a node.
 var connection = regexp.MustCompile(`^/api/v1/(namespaces/[^/]+/)?(pods|services|nodes)/[^/]+/(proxy|exec|attach|portforward)(/|$)|^/api/v1/proxy/`)
 
+// asks matches the request with which check asks a server whether it answers: it has no path there, and no image.
+var asks = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/services/https:[^/]+/proxy/$`)
+
 // reads sends requests that change nothing, and refuses all others. It is below the client, so that no
 // code above it can write.
 type reads struct {
@@ -56,7 +59,7 @@ func (r reads) allows(request *http.Request) bool {
 	}
 	switch request.Method {
 	case http.MethodGet:
-		return !connection.MatchString(path)
+		return asks.MatchString(path) || !connection.MatchString(path)
 	case http.MethodPost:
 		return review.MatchString(path)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -30,6 +32,7 @@ type clusterSource struct {
 	flags   serviceFlags
 	person  *live.Person
 	schemas resource.Schemas
+	config  *rest.Config // of person, which only reads
 }
 
 // own returns flags of one request: what the server runs with is added to them.
@@ -63,11 +66,10 @@ func (s *clusterSource) Check(ctx context.Context) (page.Checked, error) {
 	if err != nil {
 		return page.Checked{}, err
 	}
-	inventory, err := check.Read(ctx, s.person.Client(), check.Options{Namespace: account.Namespace, Gatekeeper: "gatekeeper-system", Review: conditions.ReviewStored}, time.Now())
+	inventory, report, err := examined(ctx, s.person, s.config, check.Options{Namespace: account.Namespace, Gatekeeper: "gatekeeper-system"}, s.schemas)
 	if err != nil {
 		return page.Checked{}, err
 	}
-	report := check.Examine(inventory, s.schemas) //nolint:contextcheck // it waits for nothing
 	checked := page.Checked{Findings: mapped(report.Findings, pageFinding), Unchecked: mapped(report.Unchecked, unchecked)}
 	if actions := inventory.Actions(); actions != nil {
 		checked.Actions = map[verify.Namespace]string{}

@@ -4,9 +4,9 @@ import "time"
 
 const (
 	// statusAge, checkAge and explainAge are how old facts get before somebody who looks has them read
-	// again. A check reads four times as much as a status.
+	// again. A check reads four times as much as a status, and sees outages.
 	statusAge  = 15 * time.Second
-	checkAge   = 2 * time.Minute
+	checkAge   = time.Minute
 	explainAge = 5 * time.Minute
 	// slowly is how many times as long as it took to read facts they are fresh at least, so that an open
 	// page is a small load for the API server.

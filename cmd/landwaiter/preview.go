@@ -15,9 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -211,11 +209,11 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if err != nil {
 		return l.failed(err)
 	}
-	if scope.All {
-		if uses, err = l.asked(ctx, uses); err != nil {
-			return l.failed(err)
-		}
+	unasked, err := readUnasked(ctx, l.person.Client(), l.after)
+	if err != nil {
+		return l.failed(err)
 	}
+	uses = unasked.leaveOut(uses, l.stderr)
 	rows, problems, err := judge(ctx, l, options, l.change.Named(uses, l.after))
 	if err != nil {
 		return err
@@ -227,38 +225,6 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	}
 	l.looked, l.rows, l.missing = append(l.looked, l.before.Namespaces...), append(l.rows, rows...), append(l.missing, missing...)
 	return nil
-}
-
-// asked returns uses without those about which Gatekeeper never asks, because it exempts their namespace or image: no
-// verdict matters there.
-func (l *look) asked(ctx context.Context, uses []live.Use) ([]live.Use, error) {
-	action, err := check.ReadActions(ctx, l.person.Client())
-	if err != nil {
-		return nil, err
-	}
-	exempt, images := map[verify.Namespace]bool{}, map[verify.Namespace][]string{}
-	for i := range l.after.Objects.Namespaces {
-		n := &l.after.Objects.Namespaces[i]
-		_, exempt[verify.Namespace(n.Name)], images[verify.Namespace(n.Name)] = action(n.Name, n.Labels)
-	}
-	var left, never []string
-	asked := slices.DeleteFunc(slices.Clone(uses), func(u live.Use) bool {
-		if exempt[u.Namespace] && !slices.Contains(left, string(u.Namespace)) {
-			left = append(left, string(u.Namespace))
-		}
-		image := constraint.LeftOut(images[u.Namespace], u.Image)
-		if image && !exempt[u.Namespace] && !slices.Contains(never, u.Image) {
-			never = append(never, u.Image)
-		}
-		return image || exempt[u.Namespace]
-	})
-	if len(never) > 0 {
-		program.Say(l.stderr, "note: Gatekeeper admits images of exemptImages of its constraint without asking Landwaiter, so they are left out: %s", strings.Join(never, ", "))
-	}
-	if len(left) > 0 {
-		program.Say(l.stderr, "note: Gatekeeper %s, in exempt namespaces, so they are left out: %s", live.DoesToExempt, strings.Join(left, ", "))
-	}
-	return asked, nil
 }
 
 // governed looks, one at a time, at the other namespaces in which the rules of the home namespace hold.

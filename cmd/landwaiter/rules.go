@@ -169,21 +169,21 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	if err != nil {
 		return rules{}, program.Failed(err)
 	}
-	state, err := f.personState(ctx, person, mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }), failed)
+	state, err := f.personState(ctx, cmd.ErrOrStderr(), person, questions, failed)
 	if err != nil {
 		return rules{}, err
 	}
 	return f.openRules(cmd.Context(), cmd.ErrOrStderr(), state)
 }
 
-// personState reads what decides in some namespaces, as far as person may read it. Failed gives
+// personState reads what decides about questions, as far as person may read it. Failed gives
 // errors of reading their exit code.
-func (f *serviceFlags) personState(ctx context.Context, person *live.Person, namespaces []verify.Namespace, failed func(error) error) (live.State, error) {
+func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person *live.Person, questions []live.Use, failed func(error) error) (live.State, error) {
 	server, err := f.observe(ctx, person)
 	if err != nil {
 		return live.State{}, failed(err)
 	}
-	state, err := person.Read(ctx, live.Scope{Namespaces: namespaces, ClusterResourceNamespace: f.clusterResources(server)})
+	state, err := person.Read(ctx, live.Scope{Namespaces: mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }), ClusterResourceNamespace: f.clusterResources(server)})
 	if err != nil {
 		return live.State{}, failed(err)
 	}
@@ -193,6 +193,14 @@ func (f *serviceFlags) personState(ctx context.Context, person *live.Person, nam
 	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
 		return live.State{}, noNamespace(state.Missing[0])
 	}
+	if f.anonymous { // a digest is no verdict
+		return state, nil
+	}
+	unasked, err := readUnasked(ctx, person.Client(), state)
+	if err != nil {
+		return live.State{}, failed(err)
+	}
+	unasked.note(questions, stderr)
 	return state, nil
 }
 

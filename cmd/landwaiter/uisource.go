@@ -102,7 +102,8 @@ func (s *clusterSource) Explain(ctx context.Context, namespace verify.Namespace,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var notes bytes.Buffer
-	state, err := f.personState(ctx, s.person, []verify.Namespace{namespace}, plainly)
+	question := live.Use{Namespace: namespace, Image: image}
+	state, err := f.personState(ctx, &notes, s.person, []live.Use{question}, plainly)
 	if err != nil {
 		return page.Explanation{}, err
 	}
@@ -111,7 +112,7 @@ func (s *clusterSource) Explain(ctx context.Context, namespace verify.Namespace,
 		return page.Explanation{}, err
 	}
 	defer by.Close()
-	return explanation(ctx, f, by, live.Use{Namespace: namespace, Image: image}, notes.String())
+	return explanation(ctx, f, by, question, notes.String())
 }
 
 // explanation verifies one image.

@@ -121,6 +121,9 @@ const (
 	PropertySigners = "signers"
 	// PropertySince is when the verdict last changed.
 	PropertySince = "since"
+	// PropertyLooked is when Landwaiter last looked for evidence of an image with ReportFail, to ten minutes: a
+	// signature made since may not be in the report yet.
+	PropertyLooked = "looked"
 	// PropertyLastResult and PropertyLastSince are the result before ReportError and its
 	// PropertySince.
 	PropertyLastResult = "lastResult"

@@ -284,7 +284,11 @@ func showImages(s *screen, n printedNamespace) {
 	}
 	for _, r := range n.Running {
 		s.line("%s %s: %s", r.Result, cmp.Or(r.Workload, "-"), r.Image)
-		showDetails(s, "since "+cmp.Or(r.Since, "an unknown time"), policy.Objection{Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact})
+		when := "since " + cmp.Or(r.Since, "an unknown time")
+		if r.Looked != "" {
+			when += "; last looked at " + r.Looked + " (a newer signature shows with the next pod, or the next look)"
+		}
+		showDetails(s, when, policy.Objection{Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact})
 	}
 	if len(n.Denied) > 0 {
 		s.section("FAILED VERIFICATION IN THE LAST SEVEN DAYS")

@@ -25,7 +25,7 @@ func shopStatus() live.Status {
 		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
 		Rules:    []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: resolve.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
 		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "iris"}, Contact: "#iris on chat.example.com"}, {Of: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Contact: "security@example.com"}},
-		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: "2026-11-20T10:00:00Z",
+		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: "2026-11-20T10:00:00Z", Looked: "2026-11-21T17:10:00Z",
 			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no key of ClusterTrustStore keys verifies the signature",
 			Remediation: "sign the image with a key of ClusterTrustStore keys, or have the signer's public key added there", Contact: "security@example.com",
 			Command: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},

@@ -186,7 +186,7 @@ func (n *NamespaceStatus) running(r *reportResult) {
 	}
 	made := Running{Workload: of, Container: shown(p[v1beta1.PropertyContainer]), Image: shown(p[v1beta1.PropertyImage]), Digest: shown(p[v1beta1.PropertyDigest]),
 		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]),
-		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), Since: moment(p[v1beta1.PropertySince]),
+		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), Since: moment(p[v1beta1.PropertySince]), Looked: moment(p[v1beta1.PropertyLooked]),
 		Signers: shown(p[v1beta1.PropertySigners]), Exception: shown(p[v1beta1.PropertyException]), ExceptionEnds: moment(p[v1beta1.PropertyExceptionEnds])}
 	n.All = append(n.All, made)
 	if r.Result != v1beta1.ReportPass && r.Result != v1beta1.ReportSkip {

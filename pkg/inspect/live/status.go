@@ -126,6 +126,8 @@ type Running struct {
 	Command     string `json:"command,omitempty"`
 	Contact     string `json:"contact,omitempty"`
 	Since       string `json:"since,omitempty"`
+	// Looked is when Landwaiter last looked for evidence of an image that fails: the report does not know of any made since.
+	Looked string `json:"looked,omitempty"`
 	// Signers names those whose signatures or attestations were verified, "" if the report does not.
 	Signers string `json:"-"`
 	// Exception allows the image although a policy denies it, "" if none does, and ExceptionEnds is

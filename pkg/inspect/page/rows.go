@@ -175,11 +175,11 @@ func remedyOf(d policy.Objection) remedy { return remedy{d.Contact, d.Remediatio
 
 // runningRow is one container that runs.
 type runningRow struct {
-	Namespace, Workload, Container, Image, Href, Verdict, Since string
-	Reason                                                      long
-	Fix                                                         remedy
-	Signers                                                     []string
-	Exception, ExceptionEnds                                    string
+	Namespace, Workload, Container, Image, Href, Verdict, Since, Looked string
+	Reason                                                              long
+	Fix                                                                 remedy
+	Signers                                                             []string
+	Exception, ExceptionEnds                                            string
 }
 
 // runningRows lists containers, those first that somebody has to look at.
@@ -188,7 +188,7 @@ func runningRows(n live.NamespaceStatus) []runningRow {
 	rows := []runningRow{}
 	for _, r := range n.All {
 		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),
-			Verdict: verdictOf(r), Since: r.Since, Reason: folded(r.Reason), Fix: remedy{r.Contact, r.Remediation, r.Command}, Signers: signersOf(r), Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
+			Verdict: verdictOf(r), Since: r.Since, Looked: r.Looked, Reason: folded(r.Reason), Fix: remedy{r.Contact, r.Remediation, r.Command}, Signers: signersOf(r), Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
 	}
 	slices.SortStableFunc(rows, func(a, b runningRow) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))

@@ -19,7 +19,7 @@ type finding struct {
 
 // findingOf returns what reports say of a result, with texts in their bounds.
 func findingOf(result verify.Result, at time.Time) finding {
-	f := finding{result: verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds}, signers: signersOf(result.Findings), at: at}
+	f := finding{result: verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds, Answered: result.Answered}, signers: signersOf(result.Findings), at: at}
 	v := &f.result.Verdict
 	v.Reason, v.Contact, v.Warning = policy.Shown(v.Reasons(maxReasonBytes), maxReasonBytes), v.Contacts(maxContactBytes), policy.Shown(v.Warning, maxReasonBytes)
 	v.Remediation, v.Command = remedyOf(*v)
@@ -77,6 +77,9 @@ func (k *known) set(namespace verify.Namespace, account verify.Account, image st
 			return finding{}, false
 		}
 		k.count(account, 1)
+	}
+	if f.result.Answered.IsZero() { // it was cached: a registry answered before
+		f.result.Answered = before.result.Answered
 	}
 	own.images[image] = f
 	return before, had

@@ -43,6 +43,8 @@ const (
 	// maxAhead is how far the clock of another replica may be ahead.
 	maxAhead = 5 * time.Minute
 
+	// lookedEvery is how old the time at which an image was looked at may get in a report, which is written again for it.
+	lookedEvery = 10 * time.Minute
 	// undecidedFor is how long an image may be undecided before its last result gives way to
 	// an error: nobody changed anything in a registry's outage of minutes.
 	undecidedFor = 5 * time.Minute

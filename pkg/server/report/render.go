@@ -91,9 +91,13 @@ func (s *space) runningRows() []workload.Running {
 // runningResult returns the result for an image of a container.
 func (s *space) runningResult(namespace verify.Namespace, row workload.Running) openreports.ReportResult {
 	st := s.images[row.Image]
+	looked := time.Time{}
+	if st.result == v1beta1.ReportFail { // nobody waits to see that another one is looked at
+		looked = st.looked
+	}
 	return newResult(v1beta1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
 		v1beta1.PropertyImage: row.Image, v1beta1.PropertyDigest: st.digest, v1beta1.PropertyContainer: row.Container, v1beta1.PropertyContainerType: string(row.ContainerType),
-		v1beta1.PropertyRemediation: st.remediation, v1beta1.PropertyCommand: st.command, v1beta1.PropertyContact: st.contact, v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLastResult: st.lastResult, v1beta1.PropertyLastSince: stamp(st.lastSince),
+		v1beta1.PropertyRemediation: st.remediation, v1beta1.PropertyCommand: st.command, v1beta1.PropertyContact: st.contact, v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLooked: stamp(looked), v1beta1.PropertyLastResult: st.lastResult, v1beta1.PropertyLastSince: stamp(st.lastSince),
 		v1beta1.PropertySigners: st.signers, v1beta1.PropertyException: st.exception, v1beta1.PropertyExceptionEnds: stamp(st.exceptionEnds),
 	})
 }

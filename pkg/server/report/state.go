@@ -31,6 +31,8 @@ type state struct {
 	// lastResult and lastSince are of the result before v1beta1.ReportError.
 	lastResult string
 	lastSince  time.Time
+	// looked is when a registry was last asked for evidence, at most lookedEvery before it really was.
+	looked time.Time
 	// doubted is since when the image has been undecided, which is not reported yet.
 	doubted time.Time
 }
@@ -81,7 +83,21 @@ func (s state) next(found finding, now time.Time) (after state, revoked bool) {
 	if result.Exception != (policy.ObjectRef{}) {
 		after.exception, after.exceptionEnds = policy.Shown(result.Exception.String(), maxNameBytes), result.ExceptionEnds
 	}
+	if after.looked = s.looked; former != word || result.Answered.Sub(s.looked) >= lookedEvery {
+		after.looked = latest(s.looked, result.Answered)
+	}
 	return after, word == v1beta1.ReportFail && allows(former)
+}
+
+// latest returns the later of two times as reports have it.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	if b.IsZero() {
+		return b
+	}
+	return b.UTC().Truncate(time.Second)
 }
 
 // doubt returns the state after a verification that decided nothing. It keeps what is
@@ -100,7 +116,7 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 	if now.Sub(s.doubted) < patience {
 		return s
 	}
-	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since,
+	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since, looked: s.looked,
 		reason: v.Reason, remediation: v.Remediation, command: v.Command, contact: v.Contact}
 }
 
@@ -173,7 +189,7 @@ func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes),
 		command: policy.Shown(p[v1beta1.PropertyCommand], maxCommandBytes), contact: policy.Shown(p[v1beta1.PropertyContact], maxContactBytes),
 		signers: policy.Shown(p[v1beta1.PropertySigners], maxSignersBytes), exception: policy.Shown(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
-		lastResult: p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince])}
+		lastResult: p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince]), looked: parseStamp(p[v1beta1.PropertyLooked])}
 	name := p[v1beta1.PropertyImage]
 	if name == "" || len(name) > maxImageBytes || st.since.IsZero() || st.since.After(now.Add(maxAhead)) || severityOrder(st.result) < 0 {
 		return

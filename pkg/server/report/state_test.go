@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
@@ -195,4 +196,29 @@ func TestTextsOfStrangersAreOneShortLine(t *testing.T) {
 	require.True(t, parseStamp("yesterday").IsZero())
 	require.Equal(t, began, parseStamp(stamp(began)))
 	require.Empty(t, stamp(time.Time{}))
+}
+
+func TestAFailureSaysWhenItWasLookedAtAndOnlyNowAndThenAnew(t *testing.T) {
+	looking := func(r verify.Result, minute int) finding {
+		r.Answered = at(minute)
+		return findingOf(r, at(minute))
+	}
+	k := newKnown()
+	var s state
+	for _, step := range []struct{ minute, looked, want int }{{0, 0, 0}, {9, 9, 0}, {10, 10, 10}, {25, -1, 10}, {30, 30, 30}} {
+		f := findingOf(denied, at(step.minute)) // from a cache
+		if step.looked >= 0 {
+			f = looking(denied, step.looked)
+		}
+		k.set("team-a", "a", imageOne, f)
+		s, _ = s.next(k.get("team-a").images[imageOne], at(step.minute))
+		require.Equal(t, at(step.want), s.looked, "minute %d", step.minute)
+	}
+	row := workload.Running{Image: imageOne}
+	failing := &space{images: map[string]state{imageOne: s}}
+	require.Equal(t, stamp(at(30)), failing.runningResult("team-a", row).Properties[v1beta1.PropertyLooked])
+	s, _ = s.next(looking(allowed, 31), at(31))
+	require.NotContains(t, (&space{images: map[string]state{imageOne: s}}).runningResult("team-a", row).Properties, v1beta1.PropertyLooked)
+	s, _ = s.next(looking(denied, 32), at(32))
+	require.Equal(t, at(32), s.looked, "another verdict is of another look")
 }

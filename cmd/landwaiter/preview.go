@@ -218,6 +218,7 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if err != nil {
 		return err
 	}
+	unasked.admitted(rows, l.stderr)
 	for _, p := range ofNamespaces(l.after, problems) {
 		if !slices.Contains(l.problems, p) {
 			l.problems = append(l.problems, p)

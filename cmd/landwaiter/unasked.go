@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,10 +17,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
+// maxAdmitted is how many namespaces one note names.
+const maxAdmitted = 10
+
 // unasked says about which namespaces and images Gatekeeper never asks Landwaiter, so that no verdict matters there.
 type unasked struct {
 	namespaces map[verify.Namespace]bool
 	images     map[verify.Namespace][]string
+	// actions are what Gatekeeper does about a violation, "" if that is not known.
+	actions map[verify.Namespace]string
 }
 
 // readUnasked reads what exempts the namespaces of a state and their images, as far as the person may read it.
@@ -27,10 +34,11 @@ func readUnasked(ctx context.Context, c client.Reader, state live.State) (unaske
 	if err != nil {
 		return unasked{}, err
 	}
-	u := unasked{map[verify.Namespace]bool{}, map[verify.Namespace][]string{}}
+	u := unasked{map[verify.Namespace]bool{}, map[verify.Namespace][]string{}, map[verify.Namespace]string{}}
 	for i := range state.Objects.Namespaces {
 		n := &state.Objects.Namespaces[i]
-		_, u.namespaces[verify.Namespace(n.Name)], u.images[verify.Namespace(n.Name)] = action(n.Name, n.Labels)
+		name := verify.Namespace(n.Name)
+		u.actions[name], u.namespaces[name], u.images[name] = action(n.Name, n.Labels)
 	}
 	return u, nil
 }
@@ -73,4 +81,25 @@ func (u unasked) note(uses []live.Use, stderr io.Writer) {
 	if len(namespaces) > 0 {
 		program.Say(stderr, "note: Gatekeeper %s, in exempt namespaces, whatever the verdict is: %s", live.DoesToExempt, strings.Join(namespaces, ", "))
 	}
+}
+
+// admitted says how many images are denied, with and without the change, and run because the constraint does not deny.
+func (u unasked) admitted(rows []live.Row, stderr io.Writer) {
+	of := map[verify.Namespace]int{}
+	for _, row := range rows {
+		if action := u.actions[row.Namespace]; row.From() == verify.AnswerDenied && row.To() == verify.AnswerDenied && (action == string(constraint.Warn) || action == string(constraint.Dryrun)) {
+			of[row.Namespace]++
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	var counts []string
+	for _, namespace := range slices.Sorted(maps.Keys(of)) {
+		counts = append(counts, fmt.Sprintf("%d in %s (%s)", of[namespace], namespace, u.actions[namespace]))
+	}
+	if more := len(counts) - maxAdmitted; more > 0 {
+		counts = append(counts[:maxAdmitted], fmt.Sprintf("and %d more namespaces", more))
+	}
+	program.Say(stderr, "note: images that are denied already, and would be refused as soon as Gatekeeper's constraint denies: %s", strings.Join(counts, ", "))
 }

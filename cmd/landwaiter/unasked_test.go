@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,8 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestWhatGatekeeperNeverAsksAboutIsSaidOfOneNamespaceAsOfAll(t *testing.T) {
@@ -35,4 +39,28 @@ func TestWhatGatekeeperNeverAsksAboutIsSaidOfOneNamespaceAsOfAll(t *testing.T) {
 	verified.Reset()
 	u.note(uses[1:2], &verified)
 	require.Empty(t, verified.String())
+}
+
+func TestAPreviewSaysWhatWouldBeRefusedAsSoonAsTheConstraintDenies(t *testing.T) {
+	u := unasked{actions: map[verify.Namespace]string{"blue": "dryrun", "red": "warn", "green": "deny"}}
+	row := func(namespace verify.Namespace, from, to policy.Outcome) live.Row {
+		result := func(o policy.Outcome) verify.Result { return verify.Result{Verdict: judged.As(o, policy.Verdict{})} }
+		return live.Row{Use: live.Use{Namespace: namespace}, Before: result(from), After: result(to)}
+	}
+	rows := []live.Row{row("blue", policy.Denied, policy.Denied), row("red", policy.Denied, policy.Denied), row("blue", policy.Denied, policy.Denied), row("blue", policy.Allowed, policy.Denied),
+		row("green", policy.Denied, policy.Denied), row("unread", policy.Denied, policy.Denied)}
+	var said strings.Builder
+	u.admitted(rows, &said)
+	require.Equal(t, "note: images that are denied already, and would be refused as soon as Gatekeeper's constraint denies: 2 in blue (dryrun), 1 in red (warn)\n", said.String())
+	said.Reset()
+	u.admitted(rows[3:], &said)
+	require.Empty(t, said.String())
+	many := map[verify.Namespace]string{}
+	rows = nil
+	for i := range maxAdmitted + 2 {
+		name := verify.Namespace(fmt.Sprintf("n%02d", i))
+		many[name], rows = "warn", append(rows, row(name, policy.Denied, policy.Denied))
+	}
+	unasked{actions: many}.admitted(rows, &said)
+	require.Contains(t, said.String(), "1 in n09 (warn), and 2 more namespaces\n")
 }

@@ -83,7 +83,8 @@ func (w *world) questions(t *testing.T) (all []question) {
 	read := []string{"get", "list", "watch"}
 	write := []string{"create", "update", "patch", "delete", "deletecollection"}
 	namespaced := []string{"verifiers", "stores", "truststores", "verificationpolicies", "exceptions"}
-	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies"}
+	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies", "clusterexceptions", "clusterquotas"}
+	naming := []string{"clusterexceptions", "clusterquotas"} // name other teams
 	// What is not listed here must be refused.
 	type scope struct{ where, kinds string }
 	granted := map[string]map[scope][]string{
@@ -112,7 +113,7 @@ func (w *world) questions(t *testing.T) (all []question) {
 				}
 			}
 			for _, resource := range clusterWide {
-				add(user, "", resource, "", verb, slices.Contains(grants[scope{"", "cluster-wide"}], verb))
+				add(user, "", resource, "", verb, slices.Contains(grants[scope{"", "cluster-wide"}], verb) && (user != "cluster-reader" || !slices.Contains(naming, resource)))
 				add(user, "", resource, "status", verb, user == account && (verb == "update" || verb == "patch"))
 			}
 		}

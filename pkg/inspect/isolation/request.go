@@ -36,6 +36,8 @@ type request struct {
 	// onlyAsk asks the authorizer instead of trying: for what would hand out data or
 	// tokens.
 	onlyAsk bool
+	// own names an object on which the person may have the permission.
+	own string
 	// guardrail is what must refuse where permissions do not. Without it permissions must.
 	guardrail string
 	// also lists what else may refuse, as answer.by has it.

@@ -112,8 +112,8 @@ func (s *server) review(ctx context.Context, who person, r request) answer {
 	return answer{kind: refused, by: byRights}
 }
 
-// byName returns an object on which a person has a permission that a request asks for in
-// general, "" if there is none.
+// byName returns an object, other than the person's own, on which a person has a permission that a
+// request asks for in general, "" if there is none.
 func (s *server) byName(ctx context.Context, who person, r request) string {
 	if r.name != "" || r.verb == "bind" { // a platform may let admins bind the roles that it names
 		return ""
@@ -126,8 +126,9 @@ func (s *server) byName(ctx context.Context, who person, r request) string {
 		return slices.Contains(list, value) || slices.Contains(list, "*")
 	}
 	for _, rule := range s.rules(ctx, who, cmp.Or(r.namespace, probeName)).rules {
-		if len(rule.ResourceNames) > 0 && covers(rule.Verbs, r.verb) && covers(rule.APIGroups, r.Group) && covers(rule.Resources, resource) {
-			return rule.ResourceNames[0]
+		others := slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return name == r.own })
+		if len(others) > 0 && covers(rule.Verbs, r.verb) && covers(rule.APIGroups, r.Group) && covers(rule.Resources, resource) {
+			return others[0]
 		}
 	}
 	return ""

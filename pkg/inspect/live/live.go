@@ -171,10 +171,19 @@ func (r Right) Remedy() string {
 			role = TenantReaderRole
 		}
 	}
-	if role == ReaderRole && r.Namespace != "" {
+	if role == ReaderRole && r.within() != "" {
 		return "ask an admin of the namespace to bind ClusterRole " + ReaderRole + " there"
 	}
 	return "ask a cluster admin to bind ClusterRole " + role
+}
+
+// within returns the namespace in which a RoleBinding grants the permission, "" if none does. That lets people get the
+// Namespace itself, too.
+func (r Right) within() string {
+	if r.Resource.Group == "" && r.Resource.Resource == "namespaces" {
+		return r.Name
+	}
+	return r.Namespace
 }
 
 // namesTeams reports whether resources of the cluster name teams or their namespaces.

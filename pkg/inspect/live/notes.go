@@ -75,8 +75,17 @@ func (s State) Unreadable(snapshot *resolve.Snapshot) []string {
 	if len(namespaces) > 0 {
 		lines = append(lines, "you cannot read everything that decides in "+strings.Join(namespaces, ", ")+", so the images there are undecided:")
 	}
+	// The rules of a namespace that is not read may leave nothing to those of the cluster.
+	rest := slices.DeleteFunc(slices.Clone(rights), func(r Right) bool { return r.within() == "" && r.Resource.Resource != tenantsPlural })
+	first := slices.ContainsFunc(rest, func(r Right) bool { return r.within() != "" }) && len(rest) < len(rights)
+	if first {
+		rights = rest
+	}
 	for _, line := range slices.Concat(Grouped(rights), slices.Compact(slices.Sorted(slices.Values(others)))) {
 		lines = append(lines, "- "+line)
+	}
+	if first {
+		lines = append(lines, "with these, the rules of the cluster may not matter; if they do, the command then names the roles for them")
 	}
 	return append(lines, slices.Compact(slices.Sorted(maps.Values(s.unsure)))...)
 }

@@ -29,7 +29,7 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"}, "you cannot list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
 		{Right{Verb: "list", Resource: ours("verifiers")}, "you cannot list verifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-reader"},
 		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"}, "you cannot list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-reader"},
-		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you cannot get namespaces/team-a; ask a cluster admin to bind ClusterRole landwaiter-reader"},
+		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you cannot get namespaces/team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
 		{
 			Right{Verb: "get", Resource: schema.GroupResource{Resource: "secrets"}, Namespace: "team-a", Name: "key"},
 			"you cannot get secrets/key in namespace team-a; to grant it for this one: kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and bind the role to yourself",
@@ -57,4 +57,30 @@ func TestAllThatIsUnreadableIsNamedAtOnce(t *testing.T) {
 		"you cannot list deployments.apps",
 	}, s.Unreadable(snapshot), "an exception only lifts denials, which say so")
 	require.Empty(t, State{}.Unreadable(snapshot))
+}
+
+func TestOnlyWhatANamespaceNeedsIsAskedForFirst(t *testing.T) {
+	at := func(verb, group, plural, namespace, name string) Right {
+		return Right{Verb: verb, Resource: schema.GroupResource{Group: group, Resource: plural}, Namespace: namespace, Name: name}
+	}
+	rights := map[policy.ObjectRef]Right{
+		{Kind: "Verifier", Namespace: "a"}:           at("list", "landwaiter.dev", "verifiers", "a", ""),
+		{Kind: "VerificationPolicy", Namespace: "a"}: at("list", "landwaiter.dev", "verificationpolicies", "a", ""),
+		{Kind: "ClusterVerifier"}:                    at("list", "landwaiter.dev", "clusterverifiers", "", ""),
+		{Kind: "Tenant"}:                             at("get", "landwaiter.dev", "tenants", "", "a"),
+	}
+	s := State{Namespaces: []verify.Namespace{"a"}}
+	s.Objects.Person = true
+	for source, right := range rights {
+		s.Rights = append(s.Rights, right)
+		s.Objects.Unreadable = append(s.Objects.Unreadable, resource.Unreadable{Source: source, Why: right.String()})
+	}
+	snapshot, _ := resolve.New(s.Objects, nil, resolve.Nowhere())
+	said := strings.Join(s.Unreadable(snapshot), "\n")
+	require.Contains(t, said, "verifiers")
+	require.Contains(t, said, "ask an admin of the namespace to bind ClusterRole landwaiter-reader there")
+	require.Contains(t, said, "get tenants.landwaiter.dev/a")
+	require.NotContains(t, said, "clusterverifiers")
+	require.NotContains(t, said, "landwaiter-cluster-reader")
+	require.Contains(t, said, "the rules of the cluster may not matter")
 }

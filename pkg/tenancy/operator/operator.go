@@ -225,7 +225,7 @@ func explained(doing string, err error) error {
 		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's CRDs (charts/landwaiter), or check --context: %w", doing, err)
 	}
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s: your account lacks the permissions: ask a cluster admin to bind ClusterRole landwaiter-cluster-admin to it, and one that lists namespaces: %w", doing, err)
+		return fmt.Errorf("%s: your account lacks the permissions: ask a cluster admin to bind ClusterRoles landwaiter-tenant-reader and landwaiter-reader to it, which only read, or landwaiter-cluster-admin instead of the first to change Tenants: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

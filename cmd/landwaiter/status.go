@@ -177,9 +177,12 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 	}
 	counts := map[string]int{}
 	var exempt, unverified []string
+	var running []printedNamespace // of exempt namespaces with images that fail
 	for _, n := range others {
 		if n.Exempt {
-			exempt = append(exempt, string(n.Namespace))
+			if exempt = append(exempt, string(n.Namespace)); len(n.Running) > 0 {
+				running = append(running, n)
+			}
 			continue
 		}
 		for result, count := range n.Counts {
@@ -199,6 +202,15 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 	}
 	if len(exempt) > 0 {
 		s.row("exempt", strings.Join(exempt, ", ")+": Gatekeeper "+live.DoesToExempt)
+	}
+	if len(running) > 0 {
+		s.section("RUNS IN EXEMPT NAMESPACES")
+		s.row("NAMESPACE", "RESULT", "WORKLOAD", "IMAGE")
+	}
+	for _, n := range running {
+		for _, r := range n.Running {
+			s.row(string(n.Namespace), r.Result, cmp.Or(r.Workload, "-"), r.Image)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func TestStatusOfManyNamespacesShowsWhatNeedsAttentionAndTotals(t *testing.T) {
 	for i := range 200 {
 		status.Namespaces = append(status.Namespaces, live.NamespaceStatus{Namespace: verify.Namespace(fmt.Sprintf("n%03d", i)), Counts: map[string]int{"pass": 2}, Reported: i > 0, BreakGlass: nil})
 	}
-	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true, []live.Running{{Result: "fail"}}, map[string]int{"fail": 1}
+	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true, []live.Running{{Result: "fail", Workload: "Deployment/w", Image: "old:1"}}, map[string]int{"fail": 1}
 	status.Namespaces[2].Counts = map[string]int{"pass": 1, "skip": 3}
 	status.Namespaces[7].BreakGlass = &live.BreakGlass{State: live.GlassOpen, Until: "2026-11-30T10:00:00Z", Reason: "OPS-1"}
 	status.Namespaces[7].Gatekeeper = "deny"
@@ -93,6 +93,10 @@ NAMESPACES WITHOUT PROBLEMS: 199
 running       395 pass, 3 not verified
 not verified  n002 (3): rules allow these images without a look at signatures
 exempt        n001: Gatekeeper admits every pod, without asking Landwaiter
+
+RUNS IN EXEMPT NAMESPACES
+NAMESPACE  RESULT  WORKLOAD      IMAGE
+n001       fail    Deployment/w  old:1
 
 RESOURCES OF THE CLUSTER
 RESOURCE              CONDITION      REASON      MESSAGE

@@ -52,7 +52,7 @@ type Placed struct {
 type End struct {
 	Source policy.ObjectRef
 	At     time.Time
-	// What ends: EndOfTrust, EndOfException or EndOfBreakGlass.
+	// What ends: EndOfTrust, EndOfException, EndOfDelegation or EndOfBreakGlass.
 	What string
 	// Why is the reason that a person gave for an exception or break-glass, as one line.
 	Why string
@@ -62,6 +62,7 @@ type End struct {
 const (
 	EndOfTrust      = "trust"
 	EndOfException  = "exception"
+	EndOfDelegation = "delegation" // of exceptions to namespaces
 	EndOfBreakGlass = "break-glass"
 )
 
@@ -207,8 +208,12 @@ func (r *ruled) ends(now time.Time, limit Limit) []End {
 		if spec == nil {
 			continue
 		}
-		if until, err := time.Parse(time.RFC3339, spec.Until); err == nil {
-			add(End{Source: resource.RefOf(object), At: until, What: EndOfException, Why: shown(spec.Reason)})
+		what := EndOfException
+		if spec.Delegate != nil {
+			what = EndOfDelegation
+		}
+		if until, err := time.Parse(time.RFC3339, spec.Until); err == nil && (until.Before(now) || resource.Lacks(object, v1beta1.ConditionReady) == nil) { // else it allows nothing that could end
+			add(End{Source: resource.RefOf(object), At: until, What: what, Why: shown(spec.Reason)})
 		}
 	}
 	for i := range r.objects.Namespaces {

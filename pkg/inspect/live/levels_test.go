@@ -89,7 +89,7 @@ func TestEndsListTrustExceptionsAndBreakGlassByDate(t *testing.T) {
 		found[e.What]++
 		require.True(t, i == 0 || !e.At.Before(ends[i-1].At), "in order")
 	}
-	require.Equal(t, map[string]int{EndOfBreakGlass: 1, EndOfException: 3, EndOfTrust: 1}, found)
+	require.Equal(t, map[string]int{EndOfBreakGlass: 1, EndOfDelegation: 1, EndOfException: 2, EndOfTrust: 1}, found)
 	require.Len(t, StatusOf(objects, nil, today().Add(20*24*time.Hour)).Ends, 1, "what ended more than a week ago is left out")
 }
 
@@ -174,4 +174,24 @@ func TestAResourceThatDeniesNeedsAttentionAndAnIdleOneDoesNot(t *testing.T) {
 	for reason, needs := range map[string]bool{"Denies": true, "Unsatisfiable": true, "Unused": false, "Overridden": false} {
 		require.Equal(t, needs, Status{Resources: []Attention{{Condition: v1beta1.ConditionEffective, Reason: reason}}}.NeedsAttention(), reason)
 	}
+}
+
+func TestAMemberShowsTheStateOfWhatAppliesFromItsTenant(t *testing.T) {
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1beta1.TenantSpec{HomeNamespace: "team", Namespaces: []string{"other"}}}
+	release := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release"}}
+	release.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: "False", Reason: "NotFound"}}
+	x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "x"}, Spec: v1beta1.ExceptionSpec{Until: "2026-11-29T00:00:00Z", Reason: "r", Images: []string{"**"}}}
+	x.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: "False", Reason: "NotDelegated"}}
+	d := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: v1beta1.ExceptionSpec{Until: "2026-11-29T00:00:00Z", Reason: "r", Delegate: &v1beta1.ExceptionDelegation{Images: []string{"**"}, Tenants: []string{"t"}}}}
+	s := statusOf(t, reads(t, nil, tenant, release, x, d), one("other"))
+	var reasons []string
+	for _, a := range s.Namespaces[0].Resources {
+		reasons = append(reasons, a.Source.String()+" "+a.Reason)
+	}
+	require.Equal(t, []string{"Exception team/x NotDelegated", "Verifier team/release NotFound"}, reasons)
+	require.Len(t, s.Ends, 1, "an exception that allows nothing does not end")
+	require.Equal(t, EndOfDelegation, s.Ends[0].What)
+
+	all := statusOf(t, reads(t, nil, tenant, release, x), Scope{Namespaces: []verify.Namespace{"other", "team"}})
+	require.Empty(t, namespaceIn(t, all, "other").Resources, "the home namespace shows them")
 }

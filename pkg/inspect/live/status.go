@@ -240,6 +240,9 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		n := reports.of(name)
 		n.Resources = append(n.Resources, found[name]...)
 		ruled.describe(n)
+		if len(n.Levels) > 2 && !slices.Contains(r.scope, n.Levels[1].Namespace) { // else the home namespace shows them
+			n.Resources = append(n.Resources, found[n.Levels[1].Namespace]...)
+		}
 		if at := slices.IndexFunc(r.objects.Namespaces, func(o corev1.Namespace) bool { return o.Name == string(name) }); at >= 0 {
 			of := &r.objects.Namespaces[at]
 			if n.BreakGlass = breakGlassOf(of, scope.BreakGlass, now); scope.Action != nil {

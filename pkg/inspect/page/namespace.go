@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
@@ -33,11 +34,13 @@ type namespaceModel struct {
 	DeniedNow  int // that do not run by now
 	Ends       []endRow
 	Resources  []attentionRow
-	Notes      []string
-	NotShown   []string
-	WhatIf     string
-	Unread     bool // reports cannot be read
-	NoReports  bool
+	// TenantsUnread says that a Tenant may hold the namespace all the same.
+	TenantsUnread bool
+	Notes         []string
+	NotShown      []string
+	WhatIf        string
+	Unread        bool // reports cannot be read
+	NoReports     bool
 }
 
 // namespaceOf makes the view of one namespace of a status.
@@ -57,6 +60,7 @@ func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namesp
 	m.DeniedNow, m.Contacts = m.counts.Denied, n.Contacts
 	m.Stage, m.Whole = stageOf(n, actions)
 	m.Never = n.ButNotFor()
+	m.TenantsUnread = slices.Contains(n.Unreadable, v1beta1.KindTenant)
 	m.Picture = pictureOf(n)
 	m.Running, m.Pages = paged(runningRows(n), page, func(page int) string {
 		return namespaceHref(name) + "?" + url.Values{"page": {strconv.Itoa(page)}}.Encode()

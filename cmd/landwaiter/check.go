@@ -14,6 +14,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -119,7 +120,12 @@ func (f *checkFlags) files(cmd *cobra.Command, paths []string) error {
 			return fmt.Errorf("%s is a platform's repository (it has %s): run landwaiter platform check %[1]s", path, scaffold.SettingsFile)
 		}
 	}
-	report, err := lint.Check(cmd.Context(), paths, cmd.InOrStdin(), func(o resource.Objects) []resource.Problem {
+	if namespace := *f.by.Namespace; namespace != "" {
+		if _, err := verify.ParseNamespace(namespace); err != nil {
+			return fmt.Errorf("--namespace: %w", err)
+		}
+	}
+	report, err := lint.CheckIn(cmd.Context(), *f.by.Namespace, paths, cmd.InOrStdin(), func(o resource.Objects) []resource.Problem {
 		o.ClusterResourceNamespace = f.clusterResources
 		return conditions.Check(o)
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -339,6 +340,11 @@ func judge(ctx context.Context, l *look, options service.Options, uses []live.Us
 func (l *look) warn(scope live.Scope) {
 	for _, p := range l.problems {
 		program.Say(l.stderr, "warning: with the change, %s: %s: %s", p.Source, p.Reason, program.Plain(p.Message))
+	}
+	for _, object := range l.change.Objects.Resources {
+		for _, p := range conditions.Review(object) { // as check FILE does
+			program.Say(l.stderr, "%s: %s: %s: %s", resource.ReviewSeverity(p.Source, p.Reason), p.Source, p.Reason, program.Plain(p.Message))
+		}
 	}
 	if scope.All {
 		return

@@ -31,14 +31,46 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 		"one that is deleted":                  {live.Change{Delete: []policy.ObjectRef{{Kind: "ClusterVerifier", Name: "x"}}}, one, cluster},
 		"the whole cluster":                    {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, all, ""},
 		"a resource of another namespace":      {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere}}}, one, "note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
+		"an identity that nobody has":          {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{keyless("acme/.*")}}}, one, "IdentityMatchesNobody"},
+		"an identity that somebody has":        {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{keyless(`https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v.*`)}}}, one, ""},
 		"one of another namespace, is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "Verifier", Namespace: "team-b", Name: "x"}}}, one, "note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said strings.Builder
 			(&look{stderr: &said, words: flagWords(), change: c.change, looked: c.scope.Namespaces}).warn(c.scope)
+			if c.says == string(policy.ReasonIdentityMatchesNobody) {
+				require.Contains(t, said.String(), "warning: Verifier team-a/release: IdentityMatchesNobody: spec.cosign.keyless.identities[0]: no signer has this identity")
+				return
+			}
 			require.Equal(t, c.says, said.String())
 		})
 	}
+}
+
+// keyless returns a Verifier of one identity at GitHub.
+func keyless(expression string) *v1beta1.Verifier {
+	v := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "release"}}
+	v.Spec = v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{}}
+	v.Spec.Cosign.Keyless = &v1beta1.Keyless{Identities: []v1beta1.Identity{{Issuer: "https://token.actions.githubusercontent.com", SubjectRegExp: expression}}}
+	return v
+}
+
+func TestCheckOfAFileFillsInTheNamespace(t *testing.T) {
+	checked := func(namespace string) string {
+		by := newPerson()
+		*by.Namespace = namespace
+		cmd := newCheck(by)
+		var out strings.Builder
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SetIn(strings.NewReader("apiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {name: p}\nspec: {defaultAction: Allow}\n"))
+		cmd.SetArgs([]string{"-"})
+		_ = cmd.Execute()
+		return out.String()
+	}
+	require.Contains(t, checked(""), "namespace")
+	require.NotEqual(t, checked(""), checked("team-a"))
+	require.Contains(t, checked("Team/A"), "--namespace")
 }
 
 func TestAPreviewOfEmptyInputSaysThatItIsEmpty(t *testing.T) {

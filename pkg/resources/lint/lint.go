@@ -46,7 +46,12 @@ type Report struct {
 // returns what compiling says of objects. Findings are sorted by file and line. It fails if a path
 // cannot be read, and if there is nothing to check.
 func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
-	files, err := configdir.Read(ctx, paths, stdin)
+	return CheckIn(ctx, "", paths, stdin, problems)
+}
+
+// CheckIn is [Check] with a namespace for objects that need one and name none, as kubectl apply has it.
+func CheckIn(ctx context.Context, namespace string, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
+	files, err := configdir.ReadIn(ctx, namespace, paths, stdin)
 	if err != nil {
 		return Report{}, err
 	}

@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"reflect"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -71,6 +73,10 @@ func Kinds() []Kind {
 		{KindTenant, "tenants", false, func() Object { return &Tenant{} }, func() List { return &TenantList{} }},
 	}
 }
+
+// KindOf returns the kind of an object, which may not say it itself: a kind is named like its Go type, as the API
+// machinery requires.
+func KindOf(object Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // KindNamed returns the row of a kind, and whether it exists.
 func KindNamed(name string) (Kind, bool) {

@@ -20,8 +20,8 @@ func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
 	case "":
 		kind = what
 	}
-	command, fix, looked := v.makes(subject), "", "the referrers of this digest"
-	if command == "" {
+	command, fix, looked := v.makes(subject), v.SignAs, "the referrers of this digest"
+	if command == "" && fix == "" {
 		fix = fmt.Sprintf("make one for %s@%s", subject.Name(), subject.Digest)
 	}
 	if tag != "" { // shortened, because the command has the whole digest
@@ -42,10 +42,16 @@ func (v *Verifier) makes(subject image.Reference) string {
 	return fmt.Sprintf("%s %s@%s", v.Command, subject.Name(), subject.Digest)
 }
 
-// withCommand adds to f the command that makes such evidence as v wants, if that mends f. It has all options: without them it might publish the evidence.
+// withCommand adds to f who signs, and the command that makes such evidence as v wants, if that mends f. It has all options: without them it might publish the evidence.
 func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy.Finding {
 	if f.Result() != policy.Invalid || f.Remediation == "" {
 		return f
+	}
+	switch f.Reason {
+	case policy.ReasonKeyed, policy.ReasonWrongIdentity:
+		if v.SignAs != "" {
+			f.Remediation = v.SignAs + "; " + f.Remediation
+		}
 	}
 	switch f.Reason {
 	case policy.ReasonWrongKey, policy.ReasonKeyless, policy.ReasonKeyed, policy.ReasonWrongAnnotations:

@@ -77,6 +77,33 @@ func TestASignatureOfTheWrongKeyNamesTheWholeCommand(t *testing.T) {
 	}
 }
 
+func TestAnIdentityThatMustSignComesBeforeTheCommand(t *testing.T) {
+	const as = "sign in the workflow w (issuer i)"
+	for name, c := range map[string]struct {
+		finding       policy.Finding
+		command, want string
+	}{
+		"no signature, and people can":  {policy.Finding{}, "cosign sign", as + ". Command: cosign sign r.example.com/app@" + appDigest.String()},
+		"no signature, and nobody can":  {policy.Finding{}, "", as},
+		"a signature by a key":          {policy.Finding{Reason: policy.ReasonKeyed, Remediation: "sign without --key"}, "", as + "; sign without --key"},
+		"a signature by somebody else":  {policy.Finding{Reason: policy.ReasonWrongIdentity, Remediation: "have it added"}, "", as + "; have it added"},
+		"a signature of another digest": {policy.Finding{Reason: policy.ReasonWrongDigest, Remediation: "sign this image"}, "", "sign this image"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry()
+			v := verifier(t, "a", "k1")
+			if c.finding.Reason != "" {
+				r.manifest(t, false, "k2:"+appDigest.String())
+				v.Checker = finder(c.finding)
+			}
+			v.Command, v.SignAs = c.command, as
+			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
+			require.Equal(t, policy.Denied, result.Verdict.Outcome())
+			require.Equal(t, c.want, policy.Fix(result.Verdict.Remediation, result.Verdict.Command))
+		})
+	}
+}
+
 // finder is a checker that says the same of every signature.
 type finder policy.Finding
 

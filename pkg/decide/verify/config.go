@@ -256,8 +256,9 @@ type Verifier struct {
 	Images  []image.Pattern
 	Checker Checker
 	// Command is the command that makes such evidence, as users type it, without the image
-	// at its end. It may be empty.
-	Command string
+	// at its end. It is empty if nobody makes it by hand. SignAs is what to do first, such as who signs, in a clause; it
+	// may be empty.
+	Command, SignAs string
 	// Signers lists everyone whose evidence can count, as proofs name them; nil means that their number is
 	// unbounded.
 	Signers []string

@@ -89,6 +89,38 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 	return judged
 }
 
+// Who says whether anybody can have an identity, and whether people can who sign at a terminal. It agrees with [Judge]
+// about nobody at a fraction of its cost. What takes more than the given number of steps is somebody.
+func Who(identity cosign.Identity, steps *int) (anybody, people bool) {
+	j, exact := &judge{identity: identity, steps: steps}, identity == cosign.Identity{Issuer: identity.Issuer, Subject: identity.Subject} && identity.Issuer != "" && identity.Subject != ""
+	if !exact {
+		var ok bool
+		if j, ok = newJudge(identity, "", steps); !ok {
+			return true, false
+		}
+	}
+	is := func(f form) bool {
+		if exact {
+			return f.valid(identity.Subject)
+		}
+		_, ok := j.meant.Common(f.whole, steps)
+		if !ok {
+			_, ok = j.subject.Common(f.whole, steps)
+		}
+		return ok
+	}
+	known := j.known()
+	if len(known) == 0 {
+		return j.misspelt().Nobody == "", is(mail())
+	}
+	for _, m := range known {
+		if is(m.form) {
+			anybody, people = true, people || m.form.people()
+		}
+	}
+	return anybody || identity.Issuer == "" || *steps <= 0, people
+}
+
 // elsewhere returns the public provider whose subjects an identity names with the issuer of another one.
 func (j *judge) elsewhere(of form) (form, string, bool) {
 	given := cmp.Or(j.identity.Subject, written(j.identity.SubjectRegExp))
@@ -213,6 +245,21 @@ func (j *judge) known() (list []match) {
 
 // unknown judges an identity of a provider that is not known.
 func (j *judge) unknown() Judgement {
+	if judged := j.misspelt(); judged.Nobody != "" {
+		return judged
+	}
+	issuer, _ := j.issuer.Common(printable(), j.steps)
+	for _, f := range own(issuer) {
+		if found, some := j.form(f, issuer); some {
+			return found // who can get an account of a provider of one's own is not known
+		}
+	}
+	return Judgement{}
+}
+
+// misspelt judges an identity of a provider that is not known because its name, or that of the signer, is not written
+// as certificates have it.
+func (j *judge) misspelt() Judgement {
 	if j.identity.Issuer == loginPage {
 		narrower := j.identity
 		narrower.Issuer = "https://github.com/login/oauth"
@@ -227,12 +274,6 @@ func (j *judge) unknown() Judgement {
 		narrower := j.identity
 		narrower.Subject, narrower.SubjectRegExp = "", strings.ReplaceAll(regexp.QuoteMeta(j.identity.Subject), `\*`, `[^/]+`)
 		return Judgement{Nobody: "subject is compared as it is, and a * in it stands for itself", Narrower: narrower}
-	}
-	issuer, _ := j.issuer.Common(printable(), j.steps)
-	for _, f := range own(issuer) {
-		if found, some := j.form(f, issuer); some {
-			return found // who can get an account of a provider of one's own is not known
-		}
 	}
 	return Judgement{}
 }

@@ -183,6 +183,8 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 			require.False(t, c.issuerRegExp == ".*" && strings.HasPrefix(found.Narrower.Issuer, github+"/"), "nobody's enterprise: %s", found.Narrower.Issuer)
 			require.Contains(t, found.Nobody, c.nobody)
 			require.Equal(t, c.nobody == "", found.Nobody == "", found.Nobody)
+			anybody, _ := Who(c.identity(), &steps)
+			require.Equal(t, found.Nobody == "", anybody)
 			if c.narrower != "" {
 				require.Equal(t, c.narrower, found.Narrower.Subject+found.Narrower.SubjectRegExp)
 			}
@@ -256,6 +258,37 @@ func TestFluxMatchesAPartOfEachAlternative(t *testing.T) {
 func TestJudgingEnds(t *testing.T) {
 	for _, expression := range []string{strings.Repeat("(a|b)*", 100), strings.Repeat(".*", 400), `(https://github\.com/){2}(a*)*b{500}`, strings.Repeat(`[^/]*/?`, 140)} {
 		judgeAll(cosign.Identity{IssuerRegExp: ".*", SubjectRegExp: expression}, "")
+	}
+}
+
+func TestPeopleSignWithAnAddress(t *testing.T) {
+	for name, c := range map[string]struct {
+		judged
+		people bool
+	}{
+		"an address":                         {judged{issuer: google, subject: "alice@acme.example"}, true},
+		"a domain":                           {judged{issuer: google, expression: `.+@acme\.example`}, true},
+		"an address of a provider of theirs": {judged{issuer: "https://dex.acme.example", subject: "alice@acme.example"}, true},
+		"an address of any provider":         {judged{issuerRegExp: `https://.*`, subject: "alice@acme.example"}, true},
+		"a workflow":                         {judged{subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"}, false},
+		"workflows":                          {judged{expression: `https://github\.com/acme/app/.*`}, false},
+		"a pipeline of a GitLab of theirs":   {judged{issuer: "https://gitlab.acme.example", subject: "https://gitlab.acme.example/app//.gitlab-ci.yml@refs/heads/main"}, false},
+		"an address of a workflow":           {judged{subject: "alice@acme.example"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps := MaxSteps
+			_, people := Who(c.identity(), &steps)
+			require.Equal(t, c.people, people)
+		})
+	}
+}
+
+func TestWhatIsNoIdentityIsNotJudged(t *testing.T) {
+	for _, i := range []cosign.Identity{{}, {Issuer: github, IssuerRegExp: github, Subject: "s"}, {Issuer: github, Subject: "s", SubjectRegExp: "s"}, {Issuer: github, InsecureIgnoreIssuer: true, Subject: "s"}, {Issuer: github, SubjectRegExp: "("}} {
+		steps := MaxSteps
+		anybody, people := Who(i, &steps)
+		require.True(t, anybody)
+		require.False(t, people)
 	}
 }
 

@@ -216,6 +216,12 @@ func mailParts() []part {
 	}
 }
 
+// people reports whether the subjects are e-mail addresses.
+func (f form) people() bool { return f.parts[0].name == "name" }
+
+// mail is the form of providers that name people.
+var mail = sync.OnceValue(func() form { return form{name: "people", parts: mailParts()}.ready() }) //nolint:gochecknoglobals // nobody sees it change
+
 // freeMail are domains whose addresses anyone gets.
 const freeMail = `(?:googlemail|outlook|hotmail|live|yahoo|icloud|aol|gmx|protonmail|fastmail|yandex|qq|163|126)\.com|users\.noreply\.github\.com|proton\.me|gmx\.(?:net|de)|web\.de|(?:mail|yandex)\.ru`
 
@@ -252,7 +258,7 @@ func spiffe() form {
 // own returns how providers that are not public may name signers: a GitHub or a GitLab of one's own, SPIRE, a
 // provider of people, a cluster.
 func own(issuer string) []form {
-	list := []form{spiffe(), {name: "service accounts of Kubernetes", parts: accountParts()}, {name: "people", parts: mailParts()}}
+	list := []form{spiffe(), {name: "service accounts of Kubernetes", parts: accountParts()}, mail()}
 	host := strings.TrimPrefix(strings.TrimPrefix(issuer, "https://"), "http://")
 	host = strings.TrimPrefix(host, "token.actions.") // data residency of GitHub
 	if host, _, _ = strings.Cut(host, "/"); host != "" && host != issuer {

@@ -121,10 +121,10 @@ func wrongIdentity(parsed *bundle.Bundle, ignores bool) error {
 		subject += fmt.Sprintf(", certified by %q", Excerpt(summary.Issuer))
 	case !ignores:
 		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, whose certificate names no issuer: Fulcio did not issue it", subject),
-			"sign as one of the identities in keyless.identities of the Verifier, or if your own CA certified the signer, set insecureIgnoreIssuer there instead of issuer")
+			"if your own CA certified the signer, set insecureIgnoreIssuer in keyless.identities of the Verifier instead of issuer")
 	}
 	return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, an identity that the Verifier does not trust", subject),
-		"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
+		"only if you know the signer, have it added to keyless.identities of the Verifier")
 }
 
 // names counts the names of a bundle's certificate that can be a subject.

@@ -27,7 +27,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 const (
@@ -277,7 +276,8 @@ func conditions(resources []v1beta1.Object) []condition {
 	found := []condition{}
 	for _, object := range resources {
 		for _, c := range object.CommonStatus().Conditions {
-			found = append(found, condition{resource.RefOf(object), object.GetGeneration(), c.ObservedGeneration, c.Type, string(c.Status), c.Reason, c.Message, c.LastTransitionTime.Time})
+			source := policy.ObjectRef{Kind: v1beta1.KindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
+			found = append(found, condition{source, object.GetGeneration(), c.ObservedGeneration, c.Type, string(c.Status), c.Reason, c.Message, c.LastTransitionTime.Time})
 		}
 	}
 	return found

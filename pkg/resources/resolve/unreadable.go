@@ -121,6 +121,7 @@ func (l *Level) verifier(e compile.Entry[v1beta1.VerifierSpec], cluster *Level, 
 	if e.Err() != nil {
 		return v, err
 	}
+	addSigner(v.Verifier, e.Spec)
 	if compile.UsesPublicGood(e.Spec) {
 		_ = l.obscure(e.Source, reach.PublicGood.Err, compile.PublicGood(l.Objects.Namespace))
 	}

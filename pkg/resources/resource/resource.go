@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,8 +117,7 @@ func (o *Objects) InNamespaces() []string {
 
 // RefOf returns the kind, namespace and name of a resource.
 func RefOf(object v1beta1.Object) policy.ObjectRef {
-	// A kind is named like its Go type, as the API machinery requires.
-	return policy.ObjectRef{Kind: reflect.TypeOf(object).Elem().Name(), Namespace: object.GetNamespace(), Name: object.GetName()}
+	return policy.ObjectRef{Kind: v1beta1.KindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // Broken is an object whose kind, namespace and name are known, but not its

@@ -1,0 +1,80 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/evidence/breadth"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+)
+
+// maxSubject and maxIssuer bound what a denial says of an identity, and maxIdentities of how many. So many steps are
+// enough for several usual identities, and take a few milliseconds.
+const (
+	maxSubject    = 160
+	maxIssuer     = 80
+	maxIdentities = 2
+	stepsOfWho    = 8 << 10
+)
+
+// addSigner adds to a verifier of identities who has to sign. It takes away the command if people cannot: a login at a
+// terminal has an address, and a workflow signs by itself.
+func addSigner(v *verify.Verifier, spec v1beta1.VerifierSpec) {
+	signers := compile.SignersOf(spec)
+	if v.Command == "" || v.Broken != nil || signers == nil || signers.Keyless == nil {
+		return
+	}
+	var people bool
+	if v.SignAs, people = signAs(v.Source, signers.Keyless.Identities); !people {
+		v.Command = ""
+	}
+}
+
+// signAs names the identities, and says whether people have one.
+func signAs(source policy.ObjectRef, list []v1beta1.Identity) (said string, people bool) {
+	steps := stepsOfWho
+	var can, nobody []string
+	for _, identity := range list {
+		anybody, byHand := breadth.Who(compile.SignerIdentity(identity), &steps)
+		if anybody {
+			people = people || byHand
+			can = append(can, named(identity))
+		} else {
+			nobody = append(nobody, named(identity))
+		}
+	}
+	if len(can) == 0 {
+		return source.Owner("correct keyless.identities of "+source.String()) + " first: nobody can sign " + firstOf(nobody), false
+	}
+	return "sign " + firstOf(can), people
+}
+
+// firstOf joins the first identities.
+func firstOf(list []string) string {
+	if more := len(list) - maxIdentities; more > 0 {
+		list = append(list[:maxIdentities:maxIdentities], fmt.Sprintf("as one of %d more", more))
+	}
+	return strings.Join(list, " or ")
+}
+
+// named says where or as whom the signer of an identity signs.
+func named(identity v1beta1.Identity) string {
+	subject, as := cmp.Or(identity.Subject, identity.SubjectRegExp), "as "
+	switch workflow := strings.Contains(subject, "github/workflows/"); {
+	case workflow && identity.Subject != "":
+		as = "in the workflow "
+	case workflow:
+		as = "in a workflow that matches "
+	case identity.Subject == "":
+		as = "as a subject that matches "
+	}
+	issuer := cmp.Or(identity.Issuer, identity.IssuerRegExp)
+	if issuer == "" {
+		return as + policy.Shown(subject, maxSubject)
+	}
+	return as + policy.Shown(subject, maxSubject) + " (issuer " + policy.Shown(issuer, maxIssuer) + ")"
+}

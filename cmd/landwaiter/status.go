@@ -285,7 +285,7 @@ func showUndecided(s *screen, n printedNamespace) {
 		if u.Image != "" {
 			when += "; last image " + u.Image
 		}
-		showDetails(s, when, policy.Objection{Reason: u.Reason, Remediation: u.Remediation, Command: u.Command})
+		showDetails(s, when, policy.Objection{Reason: u.Reason, Remediation: u.Remediation, Command: u.Command, Contact: u.Contact})
 	}
 }
 

@@ -35,9 +35,9 @@ func (v Verdict) and(other Verdict) Verdict {
 	return v
 }
 
-// Asking returns v with the contact of each policy, if it denies.
+// Asking returns v with the contact of each policy, if it does not allow.
 func (v Verdict) Asking(contact func(ObjectRef) string) Verdict {
-	if v.outcome != Denied {
+	if v.outcome == Allowed {
 		return v
 	}
 	v.Contact, v.Others = contact(v.Policy), slices.Clone(v.Others)

@@ -210,11 +210,11 @@ func TestRemediesOfSeveralPoliciesAreOneCommand(t *testing.T) {
 	require.Equal(t, "#a; 1 more", combined(one, two).Contacts(len("#a; #the-platform")), "no contact is cut")
 }
 
-func TestOnlyADenialSaysWhomToAsk(t *testing.T) {
+func TestWhatIsNotAllowedSaysWhomToAsk(t *testing.T) {
 	somebody := func(policy.ObjectRef) string { return "somebody" }
 	require.Equal(t, "somebody", objecting("a", "").Asking(somebody).Contact)
 	require.Empty(t, judged.As(policy.Allowed, policy.Verdict{}).Asking(somebody).Contact)
-	require.Empty(t, policy.NotDecided(policy.ObjectRef{}, "slow").Asking(somebody).Contact)
+	require.Equal(t, "somebody", policy.NotDecided(policy.ObjectRef{}, "slow").Asking(somebody).Contact)
 }
 
 func TestEveryRequirementThatIsNotMetIsNamed(t *testing.T) {

@@ -17,6 +17,7 @@ const (
 	RemedyClientCertificate Remedy = "ClientCertificate" // the host asks for another client certificate
 	RemedyServeTLS          Remedy = "ServeTLS"          // the host speaks plain HTTP
 	RemedyStart             Remedy = "Start"             // nothing listens
+	RemedyAnswer            Remedy = "Answer"            // the host is silent
 )
 
 // At returns what to do about a host, as one clause. It is empty for a word that is no remedy.
@@ -40,6 +41,8 @@ func (r Remedy) At(host string) string {
 		return "serve " + host + " with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"
 	case RemedyStart:
 		return "start the registry, or correct the port in its name"
+	case RemedyAnswer:
+		return Answers(host)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 
 func TestOnlyAKnownWordIsARemedy(t *testing.T) {
 	require.Equal(t, "check that r.example.com is spelt right; if it is, correct the DNS that Landwaiter's pods use", policy.RemedyNoSuchHost.At("r.example.com"))
+	require.Equal(t, "check that r.example.com answers, and that Landwaiter's pods can reach it", policy.RemedyAnswer.At("r.example.com"))
 	for _, text := range []policy.Remedy{"", "curl r.example.com | sh", "nosuchhost"} {
 		require.Empty(t, text.At("r.example.com"))
 	}

@@ -197,7 +197,7 @@ func unproven(tasks []task) policy.Verdict {
 	})
 }
 
-// asking returns the verdict of t with whom to ask, if it denies.
+// asking returns the verdict of t with whom to ask, unless it allows.
 func (t task) asking(verdict policy.Verdict) policy.Verdict {
 	if t.layer == nil {
 		return verdict

@@ -285,8 +285,8 @@ func beforeEvidence(verdict policy.Verdict, tasks []task) policy.Verdict {
 const moreLater = "; signatures were not checked yet, so more can follow"
 
 // failed returns the verdict on an image whose verification ended with err. It is a
-// warning if only policies that warn needed evidence, beside the warnings that need none. No policy caused a denial, so
-// the team's admins are asked.
+// warning if only policies that warn needed evidence, beside the warnings that need none. No policy caused it, so the
+// team's admins are asked.
 func failed(tasks []task, err error) policy.Verdict {
 	verdict := failure(err)
 	if i := slices.IndexFunc(tasks, func(t task) bool { return t.layer != nil }); i >= 0 {

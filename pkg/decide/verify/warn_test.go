@@ -14,7 +14,7 @@ func TestADenialThatNoPolicyCausedSaysWhomToAsk(t *testing.T) {
 	said := failed(tasks, PermanentWith(policy.ReasonInvalid, errors.New("cannot look up registry.example.com"), "ask a cluster admin to list it in a ClusterStore"))
 	require.Equal(t, policy.Denied, said.Outcome())
 	require.Equal(t, "cannot look up registry.example.com. Ask: #iris. To fix: ask a cluster admin to list it in a ClusterStore", said.Text())
-	require.Empty(t, failed(tasks, errors.New("it is down")).Contact, "it may be allowed later")
+	require.Equal(t, "#iris", failed(tasks, errors.New("it is down")).Contact, "an outage may last")
 }
 
 func TestAWarningThatNeedsNoEvidenceIsSaidAlthoughTheRegistryIsDown(t *testing.T) {

@@ -26,6 +26,7 @@ type Undecided struct {
 	// Remedy is the word for Remediation if that is what mends the registry.
 	Remedy  policy.Remedy `json:"remedy,omitempty"`
 	Command string        `json:"command,omitempty"`
+	Contact string        `json:"contact,omitempty"`
 	TraceID string        `json:"traceID,omitempty"`
 	// Answered is since when images of the registry are decided again, "" if that is not known.
 	Answered string `json:"answered,omitempty"`
@@ -99,7 +100,7 @@ func (p *Person) Outages(ctx context.Context, now time.Time) (found []Outage, ri
 func (n *NamespaceStatus) undecided(r *reportResult, ago time.Duration) {
 	p := r.Properties
 	u := Undecided{Registry: shown(p[v1beta1.PropertyRegistry]), Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast]),
-		Image: shown(p[v1beta1.PropertyImage]), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Command: shown(p[v1beta1.PropertyCommand]), TraceID: shown(p[v1beta1.PropertyTraceID]),
+		Image: shown(p[v1beta1.PropertyImage]), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), TraceID: shown(p[v1beta1.PropertyTraceID]),
 		Answered: moment(p[v1beta1.PropertyAnswered])}
 	if u.Remedy = policy.Remedy(p[v1beta1.PropertyRemedy]); u.Remedy.At(u.Registry) == "" {
 		u.Remedy = ""

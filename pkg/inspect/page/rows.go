@@ -250,7 +250,7 @@ func undecidedRows(n live.NamespaceStatus) []undecidedRow {
 			row.Href = imageHref(n.Namespace, u.Image)
 		}
 		if !u.Over {
-			row.Fix = remedy{"", u.Remediation, u.Command}
+			row.Fix = remedy{u.Contact, u.Remediation, u.Command}
 		}
 		rows = append(rows, row)
 	}

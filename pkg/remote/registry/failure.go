@@ -316,7 +316,7 @@ func transientCause(err error, host string) (text string, remedy policy.Remedy) 
 	case errors.Is(err, context.Canceled):
 		return host + " did not answer before the caller gave up", ""
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return host + " did not answer in time", ""
+		return host + " did not answer in time", policy.RemedyAnswer
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "the host name " + host + " does not resolve in DNS: there is no such host", policy.RemedyNoSuchHost
 	case errors.As(err, &dns):
@@ -332,7 +332,7 @@ func transientCause(err error, host string) (text string, remedy policy.Remedy) 
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return host + " refuses the connection: nothing listens there", policy.RemedyStart
 	case connectionFailed(err):
-		return "the connection to " + host + " failed", ""
+		return "the connection to " + host + " failed", policy.RemedyAnswer
 	}
 	return host + " gave an answer that violates the OCI distribution specification", ""
 }

@@ -49,15 +49,6 @@ func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(r
 	return CheckIn(ctx, "", paths, stdin, problems)
 }
 
-// CheckIn is [Check] with a namespace for objects that need one and name none, as kubectl apply has it.
-func CheckIn(ctx context.Context, namespace string, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
-	files, err := configdir.ReadIn(ctx, namespace, paths, stdin)
-	if err != nil {
-		return Report{}, err
-	}
-	return check(ctx, files, paths, problems, false)
-}
-
 // CheckCluster is [Check] for text with all resources that a cluster has: whatever one of them names
 // is missing if it is not in the text, but for Secrets and ConfigMaps, which others may make. What
 // allows every image is a warning whoever wrote it.

@@ -19,6 +19,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
+// CheckIn is [Check] with a namespace for objects that need one and name none, as kubectl apply has it.
+func CheckIn(ctx context.Context, namespace string, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
+	files, err := configdir.ReadIn(ctx, namespace, paths, stdin)
+	if err != nil {
+		return Report{}, err
+	}
+	return check(ctx, files, paths, problems, false)
+}
+
 // ReadSound reads resources from files, directories or standard input, and returns how many objects
 // of other kinds there are. Objects that need a namespace and name none are in the given one. It
 // refuses what an API server would refuse by the CRDs of the resources, and an object that is

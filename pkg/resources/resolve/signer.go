@@ -61,7 +61,7 @@ func firstOf(list []string) string {
 	return strings.Join(list, " or ")
 }
 
-// named says where or as whom the signer of an identity signs.
+// named says in which workflow, or with which identity, somebody signs.
 func named(identity v1beta1.Identity) string {
 	subject, as := cmp.Or(identity.Subject, identity.SubjectRegExp), "as "
 	switch workflow := strings.Contains(subject, "github/workflows/"); {

@@ -242,6 +242,7 @@ func (w *installation) objectsOf(t *testing.T, tenant string) map[string]*unstru
 		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "ResourceQuota"}, {Version: "v1", Kind: "Namespace"},
 		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 		{Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding"}, {Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding"},
+		{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRole"},
 		{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}, {Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"},
 	} {
 		list := &unstructured.UnstructuredList{}

@@ -78,8 +78,8 @@ func targets() (namespaced, clusterWide []target) {
 		{"cluster", in(ours, "v1beta1", "clusterverifiers"), "ClusterVerifier", mine, signed},
 		{"cluster", in(ours, "v1beta1", "clustertruststores"), "ClusterTrustStore", mine, "spec: {type: PublicKeys, source: {inline: x}}"},
 		{"cluster", in(ours, "v1beta1", "clusterstores"), "ClusterStore", mine, "spec: {registries: [example.com]}"},
-		{"cluster", in(ours, "v1beta1", "clusterquotas"), "ClusterQuota", mine, "spec: {namespaces: [x], maxInFlight: 64}"},
-		{"cluster", in(ours, "v1beta1", "clusterexceptions"), "ClusterException", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a], namespaces: [x]}"},
+		{"cluster-teams", in(ours, "v1beta1", "clusterquotas"), "ClusterQuota", mine, "spec: {namespaces: [x], maxInFlight: 64}"},
+		{"cluster-teams", in(ours, "v1beta1", "clusterexceptions"), "ClusterException", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a], namespaces: [x]}"},
 		{"cluster-policy", in(ours, "v1beta1", "clusterverificationpolicies"), "ClusterVerificationPolicy", mine, deny},
 		{"tenants", in(ours, "v1beta1", "tenants"), "Tenant", "iris-green", "spec: {homeNamespace: fresh}"},
 		{"guardrail", in("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"), "ValidatingAdmissionPolicy", "landwaiter-operator-guardrail",
@@ -117,17 +117,17 @@ func granted() []string {
 	// Dry runs of "namespace" stand for the namespace of the place; in the cluster it is one of nobody.
 	return []string{
 		"cluster-admin | own home other other-home | " + all + " pods " + guarded + " namespace | " + write,
-		"cluster-admin | cluster | cluster cluster-policy tenants system guardrail namespace | " + write,
+		"cluster-admin | cluster | cluster cluster-policy cluster-teams tenants system guardrail namespace | " + write,
 		"landwaiter-admin | own home other other-home | rules wishes | " + write,
-		"landwaiter-admin | cluster | cluster cluster-policy tenants | " + write,
+		"landwaiter-admin | cluster | cluster cluster-policy cluster-teams tenants | " + write,
 
 		"reader | own | rules wishes team pods | " + read,
 		"reader | own | namespace | get",
 		"cluster-reader | cluster | cluster cluster-policy | " + read,
-		"tenant-reader | cluster | tenants | " + read,
+		"tenant-reader | cluster | cluster-teams tenants | " + read,
 		"checker | own home other other-home | rules wishes binding guarded-binding | " + read,
 		"checker | own home other other-home | namespace | get",
-		"checker | cluster | cluster cluster-policy tenants guardrail system namespace | " + read,
+		"checker | cluster | cluster cluster-policy cluster-teams tenants guardrail system namespace | " + read,
 
 		"team-admin | own home | " + all + " | " + write,
 		"team-admin | own | pods | " + write,

@@ -12,10 +12,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
-// maxSubject and maxIssuer bound what a denial says of an identity, and maxIdentities of how many. So many steps are
-// enough for several usual identities, and take a few milliseconds.
+// maxSubject, maxPattern and maxIssuer bound what a denial says of an identity, and maxIdentities of how many: the reason
+// needs room, too. So many steps are enough for several usual identities, and take a few milliseconds.
 const (
 	maxSubject    = 160
+	maxPattern    = 64
 	maxIssuer     = 80
 	maxIdentities = 2
 	stepsOfWho    = 8 << 10
@@ -61,20 +62,21 @@ func firstOf(list []string) string {
 	return strings.Join(list, " or ")
 }
 
-// named says in which workflow, or with which identity, somebody signs.
+// named says in which workflow, or with which identity, somebody signs. The issuer of a workflow goes without saying.
 func named(identity v1beta1.Identity) string {
-	subject, as := cmp.Or(identity.Subject, identity.SubjectRegExp), "as "
-	switch workflow := strings.Contains(subject, "github/workflows/"); {
-	case workflow && identity.Subject != "":
-		as = "in the workflow "
-	case workflow:
-		as = "in a workflow that matches "
-	case identity.Subject == "":
-		as = "as a subject that matches "
+	subject, pattern := policy.Shown(identity.Subject, maxSubject), policy.Shown(identity.SubjectRegExp, maxPattern)
+	switch exact := subject != ""; {
+	case exact && strings.Contains(identity.Subject, "github/workflows/"):
+		return "in the workflow " + subject
+	case !exact && strings.Contains(identity.SubjectRegExp, "github/workflows/"):
+		return "in a workflow that matches " + pattern
+	case exact:
+		subject = "as " + subject
+	default:
+		subject = "as a subject that matches " + pattern
 	}
-	issuer := cmp.Or(identity.Issuer, identity.IssuerRegExp)
-	if issuer == "" {
-		return as + policy.Shown(subject, maxSubject)
+	if issuer := cmp.Or(identity.Issuer, identity.IssuerRegExp); issuer != "" {
+		return subject + " (issuer " + policy.Shown(issuer, maxIssuer) + ")"
 	}
-	return as + policy.Shown(subject, maxSubject) + " (issuer " + policy.Shown(issuer, maxIssuer) + ")"
+	return subject
 }

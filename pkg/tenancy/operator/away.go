@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // ErrNoTenant says that there is no Tenant of a name.
@@ -50,6 +52,9 @@ func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.
 	operated := missing == nil && slices.Contains(tenant.Finalizers, Finalizer)
 	if operated && !how.OperatorGone && !e.options.DryRun {
 		deletion, err := e.awayByOperator(ctx, tenant, how.Namespaces)
+		if err == nil {
+			err = e.endReader(ctx, name)
+		}
 		return tenant, deletion, err
 	}
 	if operated { // an operator that runs after all must not make again what goes
@@ -75,6 +80,23 @@ func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.
 		deletion.Outcomes = append(deletion.Outcomes, Outcome{Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: name}, Result: Removed})
 	}
 	return tenant, deletion, e.awaitEnd(ctx, deletion.Deleted)
+}
+
+// endReader deletes what lets the people of a Tenant read it, which the operator may not: it would be theirs again with
+// another Tenant of that name.
+func (e *Engine) endReader(ctx context.Context, tenant string) error {
+	for _, kind := range []string{kindClusterRoleBinding, kindClusterRole} {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
+		err := e.client.Get(ctx, client.ObjectKey{Name: onboard.TenantReader(tenant)}, object)
+		if err == nil && object.Labels[v1beta1.LabelTenant] == tenant && object.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform {
+			err = e.client.Delete(ctx, object)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s %s: %w", kind, onboard.TenantReader(tenant), err)
+		}
+	}
+	return nil
 }
 
 // deleteTenant deletes the Tenant itself, unless this is a dry run.

@@ -17,7 +17,7 @@ import (
 
 // mayWrite reports whether a run may change a file that is there.
 func (t Tree) mayWrite(name string) bool {
-	return len(t.Only) == 0 || slices.ContainsFunc(t.Only, func(folder string) bool { return within(name, folder) })
+	return len(t.Only) == 0 || slices.ContainsFunc(t.Only, func(part string) bool { return name == part || within(name, part) })
 }
 
 // owns reports whether a file is the command's although its first line does not say so.

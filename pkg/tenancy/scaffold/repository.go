@@ -58,7 +58,7 @@ func NewRepository(r Repository) (Tree, error) {
 		}
 	}
 	if r.limited {
-		t.Only = r.folders()
+		t.Only = append(r.folders(), TeamFile) // which is as the Tenant, and applied nowhere
 	}
 	return t, t.sort()
 }

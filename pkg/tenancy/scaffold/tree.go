@@ -54,7 +54,7 @@ type Tree struct {
 	By    string
 	Files []File
 	Edits []Edit
-	// Only are the folders that may change; empty allows all.
+	// Only are the folders and files that may change; empty allows all.
 	Only []string
 	// Bare are patterns of files that are the command's without a first line that says so.
 	Bare []string

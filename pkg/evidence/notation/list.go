@@ -223,7 +223,7 @@ func reduced(content []byte, serials [][]byte, step func() error) (*x509.Revocat
 		return nil, errDamagedList
 	}
 	if len(short) > maxListRest {
-		return nil, fmt.Errorf("the revocation list has more than %d KiB beside the entries of other certificates", maxListRest>>10)
+		return nil, largeRest()
 	}
 	parsed, err := x509.ParseRevocationList(short)
 	if err != nil {
@@ -281,10 +281,17 @@ func matching(entries cryptobyte.String, serials [][]byte, step func() error) (k
 			return nil, errDamagedList
 		}
 		if slices.ContainsFunc(serials, func(s []byte) bool { return bytes.Equal(s, serial) }) {
-			kept = append(kept, whole...)
+			// Entries may repeat a serial number, all of a list of 12 MiB.
+			if kept = append(kept, whole...); len(kept) > maxListRest {
+				return nil, largeRest()
+			}
 		}
 	}
 	return kept, nil
+}
+
+func largeRest() error {
+	return fmt.Errorf("the revocation list has more than %d KiB beside the entries of other certificates", maxListRest>>10)
 }
 
 // shortest reports whether the bytes of an integer are as few as DER allows (X.690 section 8.3.2).

@@ -105,7 +105,7 @@ func lasting(v *view, add func(resource.Finding)) {
 		switch {
 		case all.Namespace == "":
 			f.Severity, f.Message, f.Fix = resource.Note, v.undecidedOf(o.Registry, true).String(), ""
-			f.Why = "pods that were refused are tried again by themselves"
+			f.Why = "Deployments and other controllers create refused pods again; a pod that has no controller has to be created again by hand"
 		case v.clusterLists(o.Registry):
 			f.Severity = resource.Error
 		case v.mistyped(o.Registry): // which a ReplicaSet tries again and again

@@ -2,7 +2,7 @@
 //
 //   - policy: weighs findings into a verdict with a reason.
 //   - cel: conditions in CEL and regular expressions, bounded before they are compiled.
-//   - fair: shares places, bytes and processor time between quota owners.
+//   - fair: shares places, bytes and turns between quota owners.
 //   - verify: the Engine: resolve, list, check, decide, under one deadline. Begin at verify/engine.go.
 //
 // verify declares the interfaces that it needs; the wings above implement them. What is not a proven

@@ -1,6 +1,6 @@
-// Package fair shares what is scarce between accounts: a [Gate] shares places or bytes,
-// [Turns] share processor time. However much one account asks for, another one finds
-// room. The package knows nothing of images or requests, and reads no clock of its own.
+// Package fair shares what is scarce between accounts: a [Gate] shares places or bytes and never
+// waits, and [Turns] are the queue for processors and connections. However much one account asks for,
+// another one finds room. The package knows nothing of images or requests, and reads no clock of its own.
 package fair
 
 import (

@@ -1,45 +1,73 @@
 package fair
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
+	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
 )
 
-// Turns share processor time. A fixed number of turns run at a time, and the next one
-// goes to the account that has used the least (start-time fair queueing, Goyal, Vin and
-// Cheng 1996). An account that was idle waits for one turn of an account that floods, and
-// not for its queue. Time is measured per turn, so work must take turns that are short.
+// Turns share what a few can use at a time: processors, or connections. The next turn goes to the
+// account that has used the least time (start-time fair queueing, Goyal, Vin and Cheng 1996), and of
+// those to the one that has waited longest. An account that was idle waits for one turn of an account
+// that floods, and not for its queue.
 type Turns[Account comparable] struct {
-	now func() time.Time
+	now    func() time.Time // nil measures no time
+	limits Limits
 
 	mu      sync.Mutex
 	free    int
 	floor   time.Duration // what the account of the latest turn had used before it
 	users   map[Account]*user
 	waiting waiting
+	queued  uint64    // how often an account was put at the end of the queue
 	paused  time.Time // when what else is ready last went first
 	line    line
 }
+
+// Limits bound [Turns]. The zero value lets one turn run at a time, and none wait.
+type Limits struct {
+	Total int // turns that run at a time, at least one
+	Each  int // of them of one account, at least one
+	Queue int // turns of one account that wait
+}
+
+// Unbounded is no limit.
+const Unbounded = math.MaxInt
+
+// ErrQueueFull means that as many turns of the account are waiting as may.
+var ErrQueueFull = errors.New("too many turns are waiting")
 
 // user is what one account has used, and its queue.
 type user struct {
 	used    time.Duration
 	running int
 	queue   []chan struct{}
-	index   int // in waiting, while queue is not empty
+	since   uint64 // place among accounts that have used as much
+	index   int    // in waiting, else -1
 }
 
-// NewTurns returns Turns that let atOnce run at a time, at least one, and measure with
-// now.
-func NewTurns[Account comparable](atOnce int, now func() time.Time) *Turns[Account] {
-	return &Turns[Account]{now: now, free: max(atOnce, 1), users: map[Account]*user{}}
+// NewTurns returns Turns for processors: total run at a time, at least one. It measures time with now,
+// so turns must be short.
+func NewTurns[Account comparable](total int, now func() time.Time) *Turns[Account] {
+	return newTurns[Account](Limits{Total: total, Each: Unbounded, Queue: Unbounded}, now)
 }
 
-// Turn is the permission to use a processor. It belongs to one goroutine. Its zero value and
-// nil hold nothing.
+// RoundRobin returns Turns that measure no time, for work that waits for others: accounts take turns.
+func RoundRobin[Account comparable](limits Limits) *Turns[Account] {
+	return newTurns[Account](limits, nil)
+}
+
+func newTurns[Account comparable](limits Limits, now func() time.Time) *Turns[Account] {
+	limits.Total, limits.Each = max(limits.Total, 1), max(limits.Each, 1)
+	return &Turns[Account]{now: now, limits: limits, free: limits.Total, users: map[Account]*user{}}
+}
+
+// Turn is the permission to run. It belongs to one goroutine. Its zero value and nil hold nothing.
 type Turn[Account comparable] struct {
 	turns   *Turns[Account]
 	account Account
@@ -48,8 +76,8 @@ type Turn[Account comparable] struct {
 	used    time.Duration
 }
 
-// Take waits for a turn of account until ctx ends, and then returns its error. Whoever
-// takes a turn must [Turn.Leave] it.
+// Take waits for a turn of account until ctx ends, and then returns its error. It returns
+// [ErrQueueFull] at once if too many wait. Whoever takes a turn must [Turn.Leave] it.
 func (t *Turns[Account]) Take(ctx context.Context, account Account) (*Turn[Account], error) {
 	turn := &Turn[Account]{turns: t, account: account}
 	return turn, turn.Enter(ctx)
@@ -62,13 +90,16 @@ func (t *Turns[Account]) Try(account Account) *Turn[Account] {
 	if t.free == 0 {
 		return nil
 	}
-	t.start(t.user(account))
-	t.free--
-	return &Turn[Account]{turns: t, account: account, held: true, began: t.now()}
+	user := t.user(account)
+	if user.running >= t.limits.Each {
+		return nil
+	}
+	t.start(user)
+	return &Turn[Account]{turns: t, account: account, held: true, began: t.time()}
 }
 
-// Enter waits until the turn is held again after [Turn.Leave], or until ctx ends. Work
-// leaves its turn while it waits for something else than a processor.
+// Enter waits until the turn is held again after [Turn.Leave], as [Turns.Take] does. Work leaves its
+// turn while it waits for something else than a processor.
 func (u *Turn[Account]) Enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -80,25 +111,38 @@ func (u *Turn[Account]) Enter(ctx context.Context) error {
 	if waited {
 		u.turns.pause()
 	}
-	u.held, u.began = true, u.turns.now()
+	u.held, u.began = true, u.turns.time()
 	return nil
 }
 
+// time returns the time, zero if none is measured.
+func (t *Turns[Account]) time() (now time.Time) {
+	if t.now != nil {
+		now = t.now()
+	}
+	return now
+}
+
 // admit takes a place, and reports whether it had to wait for one.
-func (t *Turns[Account]) admit(ctx context.Context, name Account) (waited bool, err error) {
+func (t *Turns[Account]) admit(ctx context.Context, account Account) (waited bool, err error) {
 	t.mu.Lock()
-	account := t.user(name)
-	if t.free > 0 {
-		t.free--
-		t.start(account)
+	user := t.user(account)
+	if t.free > 0 && user.running < t.limits.Each {
+		t.start(user)
 		t.mu.Unlock()
 		return false, nil
 	}
-	granted := make(chan struct{})
-	account.queue = append(account.queue, granted)
-	if len(account.queue) == 1 {
-		heap.Push(&t.waiting, account)
+	if len(user.queue) >= t.limits.Queue {
+		t.forgetIdle(account)
+		t.mu.Unlock()
+		return false, ErrQueueFull
 	}
+	granted := make(chan struct{})
+	if len(user.queue) == 0 {
+		t.toEnd(user)
+	}
+	user.queue = append(user.queue, granted)
+	t.sort(user)
 	t.mu.Unlock()
 	select {
 	case <-granted:
@@ -107,11 +151,10 @@ func (t *Turns[Account]) admit(ctx context.Context, name Account) (waited bool, 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.Index(account.queue, granted); i >= 0 {
-		account.queue = slices.Delete(account.queue, i, i+1)
-		if len(account.queue) == 0 {
-			heap.Remove(&t.waiting, account.index)
-		}
+	if i := slices.Index(user.queue, granted); i >= 0 {
+		user.queue = slices.Delete(user.queue, i, i+1)
+		t.sort(user)
+		t.forgetIdle(account)
 	} else {
 		t.end(account, 0) // it was granted while ctx ended
 	}
@@ -122,6 +165,9 @@ func (t *Turns[Account]) admit(ctx context.Context, name Account) (waited bool, 
 // goroutine that another one wakes runs next and in the other's time, so that short turns would
 // follow on each other for ten milliseconds, while requests and answers that are ready wait.
 func (t *Turns[Account]) pause() {
+	if t.now == nil {
+		return
+	}
 	t.mu.Lock()
 	now := t.now()
 	due := now.Sub(t.paused) >= quantum
@@ -144,15 +190,15 @@ func (u *Turn[Account]) Leave() {
 	t := u.turns
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	took := t.now().Sub(u.began)
-	u.used += max(took, 0)
-	t.end(t.users[u.account], took)
+	took := max(t.time().Sub(u.began), 0)
+	u.used += took
+	t.end(u.account, took)
 }
 
 // Used returns for how long the turn was held, in all.
 func (u *Turn[Account]) Used() time.Duration {
 	if u.held {
-		return u.used + max(u.turns.now().Sub(u.began), 0)
+		return u.used + max(u.turns.time().Sub(u.began), 0)
 	}
 	return u.used
 }
@@ -168,7 +214,7 @@ func (u *Turn[Account]) Yield(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if u == nil || !u.held || u.turns.now().Sub(u.began) < quantum {
+	if u == nil || !u.held || u.turns.time().Sub(u.began) < quantum {
 		return nil
 	}
 	u.Leave()
@@ -184,7 +230,7 @@ func (t *Turns[Account]) user(account Account) *user {
 		if len(t.users) >= maxIdle {
 			t.forget()
 		}
-		u = &user{}
+		u = &user{index: -1}
 		t.users[account] = u
 	}
 	if u.running == 0 && len(u.queue) == 0 {
@@ -193,31 +239,57 @@ func (t *Turns[Account]) user(account Account) *user {
 	return u
 }
 
-// start counts a turn that begins.
+// start gives a turn to an account.
 func (t *Turns[Account]) start(u *user) {
+	t.free--
 	u.running++
 	t.floor = max(t.floor, u.used)
 }
 
-// end counts a turn that took so long, and gives its place to the next one.
-func (t *Turns[Account]) end(u *user, took time.Duration) {
-	u.running--
-	u.used += max(took, 0)
-	if len(u.queue) > 0 {
+// toEnd puts an account behind those that have used as much.
+func (t *Turns[Account]) toEnd(u *user) {
+	t.queued++
+	u.since = t.queued
+}
+
+// sort puts an account at its place in waiting, or takes out one that wants or may run no more.
+func (t *Turns[Account]) sort(u *user) {
+	switch wants := len(u.queue) > 0 && u.running < t.limits.Each; {
+	case wants && u.index < 0:
+		heap.Push(&t.waiting, u)
+	case wants:
 		heap.Fix(&t.waiting, u.index)
+	case u.index >= 0:
+		heap.Remove(&t.waiting, u.index)
 	}
-	if len(t.waiting) == 0 {
-		t.free++
+}
+
+// end counts a turn that took so long, and gives its place to the next one.
+func (t *Turns[Account]) end(account Account, took time.Duration) {
+	u := t.users[account]
+	t.free++
+	u.running--
+	u.used += took
+	t.sort(u)
+	if len(t.waiting) > 0 {
+		next := t.waiting[0]
+		close(next.queue[0])
+		next.queue = next.queue[1:]
+		t.start(next)
+		t.toEnd(next)
+		t.sort(next)
+	}
+	t.forgetIdle(account)
+}
+
+// forgetIdle drops an account that is idle where no account can owe time.
+func (t *Turns[Account]) forgetIdle(account Account) {
+	if t.now != nil {
 		return
 	}
-	next := t.waiting[0]
-	granted := next.queue[0]
-	next.queue = next.queue[1:]
-	if len(next.queue) == 0 {
-		heap.Pop(&t.waiting)
+	if u := t.users[account]; u.running == 0 && len(u.queue) == 0 {
+		delete(t.users, account)
 	}
-	t.start(next)
-	close(granted)
 }
 
 // maxIdle is how many accounts are remembered before those that are idle and owe nothing
@@ -233,14 +305,16 @@ func (t *Turns[Account]) forget() {
 	}
 }
 
-// waiting is a heap of the accounts that wait, by what they have used.
+// waiting is a heap of the accounts that wait for a turn that they may take, by what they have used.
 type waiting []*user
 
 // Len implements [heap.Interface].
 func (w waiting) Len() int { return len(w) }
 
 // Less implements [heap.Interface].
-func (w waiting) Less(i, j int) bool { return w[i].used < w[j].used }
+func (w waiting) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(w[i].used, w[j].used), cmp.Compare(w[i].since, w[j].since)) < 0
+}
 
 // Swap implements [heap.Interface].
 func (w waiting) Swap(i, j int) {
@@ -259,5 +333,6 @@ func (w *waiting) Push(x any) {
 func (w *waiting) Pop() any {
 	last := (*w)[len(*w)-1]
 	*w = (*w)[:len(*w)-1]
+	last.index = -1
 	return last
 }

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
 )
 
 // Fetched is the result of polling a key.
@@ -57,7 +59,10 @@ func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, err
 	if options.Apart == nil {
 		options.Apart = func(O) bool { return false }
 	}
-	p := &poller[O, K, V]{fetch: fetch, now: now, options: options, turns: NewTurns[O](options.MaxFetches, options.MaxFetchesPerOwner)}
+	turns := func(total int) *fair.Turns[O] {
+		return fair.RoundRobin[O](fair.Limits{Total: total, Each: options.MaxFetchesPerOwner, Queue: fair.Unbounded})
+	}
+	p := &poller[O, K, V]{fetch: fetch, now: now, options: options, turns: turns(options.MaxFetches), apart: turns(fair.Unbounded)}
 	return p.follow
 }
 
@@ -66,7 +71,8 @@ type poller[O, K comparable, V any] struct {
 	fetch   func(context.Context, K) (V, error)
 	now     func() time.Time
 	options PollOptions[O, K]
-	turns   *Turns[O]
+	turns   *fair.Turns[O]
+	apart   *fair.Turns[O] // of owners that are not counted in MaxFetches
 }
 
 func (p *poller[O, K, V]) follow(ctx context.Context, key K, report func(Fetched[V])) {
@@ -96,15 +102,15 @@ func (p *poller[O, K, V]) follow(ctx context.Context, key K, report func(Fetched
 }
 
 func (p *poller[O, K, V]) fetchInTurn(ctx context.Context, key K) (value V, err error) {
-	owner, all := p.options.Owner(key), p.turns.all
+	owner, turns := p.options.Owner(key), p.turns
 	if p.options.Apart(owner) {
-		all = make(chan struct{}, 1) // it has only its owner's limit
+		turns = p.apart
 	}
-	leave, err := p.turns.take(ctx, owner, all)
+	turn, err := turns.Take(ctx, owner)
 	if err != nil {
-		return value, err
+		return value, fmt.Errorf("wait for a turn: %w", err)
 	}
-	defer leave()
+	defer turn.Leave()
 	defer func() {
 		if r := recover(); r != nil {
 			err = internal(r)

@@ -200,28 +200,3 @@ func TestThePanicOfALibraryIsNotRepeated(t *testing.T) {
 	defer func() { require.ErrorContains(t, internal(recover()), "index out of range") }()
 	_ = numbered(1)[1]
 }
-
-func TestFetchesInTotalAreBoundedAndTurnsAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var running atomic.Int32
-		p := &poller[string, string, string]{now: time.Now, turns: NewTurns[string](3, 2),
-			options: PollOptions[string, string]{Owner: func(key string) string { return key }, Apart: func(string) bool { return false },
-				Refresh: func(string) time.Duration { return time.Hour }, FirstRetry: time.Hour, LastRetry: time.Hour},
-			fetch: func(ctx context.Context, _ string) (string, error) {
-				running.Add(1)
-				<-ctx.Done()
-				return "", ctx.Err()
-			}}
-		s := New[string](p.follow, time.Now, Options[Fetched[string]]{})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { s.Run(ctx); close(done) }()
-		s.Want("a", numbered(10))
-		synctest.Wait()
-		require.EqualValues(t, 3, running.Load())
-		require.Len(t, p.turns.of, 10)
-		cancel()
-		<-done
-		require.Empty(t, p.turns.of)
-	})
-}

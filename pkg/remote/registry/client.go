@@ -139,7 +139,7 @@ type Client struct {
 	addresses  *egress.Guard
 	transports recent[poolKey, *http.Transport]
 	tokens     recent[tokenKey, auth.Cache]
-	hosts      inUse[string, *turns]
+	hosts      inUse[string, *fair.Turns[verify.Account]]
 	apis       recent[apiKey, bool] // whether they have the referrers API, as their last answer says
 	backOffs   recent[backOffKey, time.Time]
 	shared     inUse[sharedKey, *shared]
@@ -174,7 +174,7 @@ func NewClient(options Options) *Client {
 			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *pace](time.Minute)}),
 		apis:     otter.Must(&otter.Options[apiKey, bool]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, bool](capabilityLifetime)}),
 		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
-		hosts:    inUse[string, *turns]{idle: otter.Must(&otter.Options[string, *turns]{MaximumSize: maxHosts})},
+		hosts:    inUse[string, *fair.Turns[verify.Account]]{idle: otter.Must(&otter.Options[string, *fair.Turns[verify.Account]]{MaximumSize: maxHosts})},
 		shared:   inUse[sharedKey, *shared]{idle: otter.Must(&otter.Options[sharedKey, *shared]{MaximumSize: maxHosts})},
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}

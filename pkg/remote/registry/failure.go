@@ -22,6 +22,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
@@ -208,7 +209,7 @@ func explain(err error, doing, host string) error {
 // gave up.
 func ownFault(err error) bool {
 	var response *errcode.ErrorResponse
-	return !errors.As(err, &response) && slices.ContainsFunc([]error{errMemory, errPace, errOverloaded, context.Canceled}, func(own error) bool { return errors.Is(err, own) })
+	return !errors.As(err, &response) && slices.ContainsFunc([]error{errMemory, errPace, fair.ErrQueueFull, context.Canceled}, func(own error) bool { return errors.Is(err, own) })
 }
 
 // remedy says what to do about a failure that a retry would repeat.
@@ -307,7 +308,7 @@ func transientCause(err error, host string) (text string, remedy policy.Remedy) 
 	switch {
 	case errors.Is(err, errMemory), errors.Is(err, errPace):
 		return "overloaded: too many large answers of registries are being read, try again", ""
-	case errors.Is(err, errOverloaded):
+	case errors.Is(err, fair.ErrQueueFull):
 		return "overloaded: too many requests to " + host + " are waiting, try again", ""
 	case errors.As(err, &proxy):
 		return host + " was not reached: " + proxy.Error(), ""

@@ -12,14 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
-
-// errOverloaded is transient: a retry may find a shorter queue.
-var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting")
 
 // backOffKey makes a pause that a host asks for apply to one account, unless it is [shared]. An
 // account can make a registry ask for pauses: by a flood, with a credential that is past its
@@ -86,7 +84,8 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	awaited := verify.Awaiting(req.Context(), g.origin) // for a free connection, too: those that are taken wait for the host
 	turns, leaveTurns := client.turns(host)
 	defer leaveTurns()
-	if err := g.turn(req.Context(), host, turns, shared); err != nil {
+	turn, err := g.turn(req.Context(), host, turns, shared)
+	if err != nil {
 		awaited()
 		return nil, err
 	}
@@ -96,7 +95,7 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	// A request is in flight until its header arrives, not until its body is read:
 	// oras-go sends a second request before it has read the first answer, and must not
 	// wait for itself.
-	turns.release(account)
+	turn.Leave()
 	if resp, err = egress.RefuseUpgrade(resp, err); err != nil {
 		awaited()
 		return nil, err
@@ -126,20 +125,21 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 }
 
 // turn waits for a connection to the host, and before that until a shared pause is over and the
-// shared rate admits the request. The caller releases the turn.
-func (g *guard) turn(ctx context.Context, host string, turns *turns, shared *shared) error {
+// shared rate admits the request. The caller leaves the turn.
+func (g *guard) turn(ctx context.Context, host string, turns *fair.Turns[verify.Account], shared *shared) (*fair.Turn[verify.Account], error) {
 	account := g.session.access.account()
 	for {
 		if err := shared.enter(ctx, account); err != nil {
-			return fmt.Errorf("wait until %s may be asked: %w", host, err)
+			return nil, fmt.Errorf("wait until %s may be asked: %w", host, err)
 		}
-		if err := turns.acquire(ctx, account); err != nil {
-			return fmt.Errorf("wait for a free connection to %s: %w", host, err)
+		turn, err := turns.Take(ctx, account)
+		if err != nil {
+			return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
 		}
 		if shared.paused(account).IsZero() {
-			return nil
+			return turn, nil
 		}
-		turns.release(account) // the pause began while the request was in the queue
+		turn.Leave() // the pause began while the request was in the queue
 	}
 }
 

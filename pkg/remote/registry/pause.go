@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
@@ -29,7 +30,7 @@ type sharedKey struct {
 // One account thus holds up the others for a tenth of the time at most, and any number of accounts for
 // half of it.
 type shared struct {
-	line *turns // one account at a time
+	line *fair.Turns[verify.Account] // one account at a time
 	full float64
 
 	mu       sync.Mutex
@@ -48,7 +49,7 @@ type refusals struct {
 
 // newShared returns a shared without a pause. perSecond is the rate that it recovers to.
 func newShared(perSecond int) *shared {
-	return &shared{line: newTurns(1), full: float64(perSecond), accounts: map[verify.Account]refusals{}}
+	return &shared{line: fair.RoundRobin[verify.Account](fair.Limits{Total: 1, Each: 1, Queue: maxQueue}), full: float64(perSecond), accounts: map[verify.Account]refusals{}}
 }
 
 // shared returns what all accounts share at a host, or nil for a request that the account
@@ -80,11 +81,12 @@ func (s *shared) enter(ctx context.Context, account verify.Account) error {
 		if !s.limited() {
 			return nil
 		}
-		if err := s.line.acquire(ctx, account); err != nil {
+		turn, err := s.line.Take(ctx, account)
+		if err != nil {
 			return fmt.Errorf("wait for the rate of the host: %w", err)
 		}
 		passed, err := s.pass(ctx, account)
-		s.line.release(account)
+		turn.Leave()
 		if passed || err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
@@ -29,7 +30,7 @@ type secretWatches struct {
 	room  room
 	// turns bound how many objects are read for the first time at once: until it is counted, an
 	// object takes ten times its size.
-	turns *prefetch.Turns[string]
+	turns *fair.Turns[string]
 }
 
 // watched is the state of one watched object.
@@ -47,14 +48,15 @@ func (w watched) refused(next watched) bool {
 // newSecretWatches returns secretWatches that call changed when an object of a namespace has
 // come or changed. holder is which Tenant holds a namespace, "" if none does.
 func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
-	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder, taken: map[verify.Account]int{}}, turns: prefetch.NewTurns[string](firstReads, firstReadsOfOne)}
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder, taken: map[verify.Account]int{}}, turns: fair.RoundRobin[string](fair.Limits{Total: firstReads, Each: firstReadsOfOne, Queue: fair.Unbounded})}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		done, err := w.turns.Take(ctx, source.Namespace)
+		turn, err := w.turns.Take(ctx, source.Namespace)
 		if err != nil {
 			return // nobody needs it any more
 		}
+		done := sync.OnceFunc(turn.Leave)
 		defer done()
 		own := &place{room: &w.room, of: source}
 		defer func() { _ = own.take(nil) }() // which always has room

@@ -30,12 +30,12 @@ func TestAFewObjectsAreReadForTheFirstTimeAtOnce(t *testing.T) {
 		for _, namespace := range namespaces {
 			for range maxReferences {
 				go func() {
-					done, err := w.Take(t.Context(), namespace)
+					turn, err := w.Take(t.Context(), namespace)
 					if err == nil {
 						begun <- namespace
 						<-read
-						done()
-						done() // again does nothing
+						turn.Leave()
+						turn.Leave() // again does nothing
 					}
 					ended <- struct{}{}
 				}()

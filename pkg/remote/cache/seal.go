@@ -1,9 +1,9 @@
 package cache
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -19,10 +19,8 @@ import (
 
 // Seal encrypts and authenticates values in an untrusted store: anyone who can write to the
 // store can neither forge a value, nor move one to another key, namespace or UID, nor extend
-// its expiry. Each UID of a namespace has two keys, one that encrypts (AES-256-CTR, NIST
-// SP 800-38A) and one that authenticates (HMAC-SHA256, RFC 2104), so that a key for reading
-// forges nothing. Both are derived from a master key by HKDF-SHA256 (RFC 5869). It is safe
-// for concurrent use.
+// its expiry. Each UID of a namespace has a key of AES-256-GCM (NIST SP 800-38D), derived from a
+// master key by HKDF-SHA256 (RFC 5869). It is safe for concurrent use.
 type Seal struct {
 	masters []master
 
@@ -31,7 +29,7 @@ type Seal struct {
 	seen map[verify.Namespace][]string // the UIDs that each namespace had, the latest last
 }
 
-// scope is whose values a pair of keys seals. Cluster scope has no UID, nor has a namespace
+// scope is whose values a key seals. Cluster scope has no UID, nor has a namespace
 // whose file gives none.
 type scope struct {
 	namespace verify.Namespace
@@ -47,25 +45,24 @@ type master struct {
 // keyVersion names a master key in the values that it sealed.
 type keyVersion [4]byte
 
-// scopedKeys are the keys of one scope, a pair for each master key.
+// scopedKeys are the keys of one scope, one for each master key.
 type scopedKeys struct {
-	uid   string
-	pairs []*keyPair
+	uid     string
+	sealers []cipher.AEAD
 }
 
-// A value is its header (format, version of the key, expiry, and the UID with its length),
-// the initialisation vector, the ciphertext and the tag. The tag authenticates all of them,
-// and the whole cache key.
+// A value is its header (format, version of the key, expiry, and the UID with its length), and what
+// [cipher.NewGCMWithRandomNonce] makes of the content. Authenticated with it are the header, which says where it
+// ends, and the whole cache key.
 const (
 	// sealFormat begins every value; another layout is another byte.
-	sealFormat = 2
+	sealFormat = 3
 
 	expiryAt   = 1 + len(keyVersion{})
 	uidAt      = expiryAt + 8 + 1
 	maxUID     = 255
-	ivBytes    = 16
-	tagBytes   = sha256.Size
-	leastBytes = uidAt + ivBytes + tagBytes
+	gcmBytes   = 12 + 16 // nonce and tag
+	leastBytes = uidAt + gcmBytes
 )
 
 // Why a value does not open.
@@ -104,29 +101,42 @@ func newMaster(secret []byte) (master, error) {
 	if err != nil {
 		return master{}, fmt.Errorf("derive a cache key: %w", err)
 	}
-	version, err := hkdf.Expand(sha256.New, root, "landwaiter cache 2 version", len(keyVersion{}))
+	version, err := hkdf.Expand(sha256.New, root, "landwaiter cache 3 version", len(keyVersion{}))
 	if err != nil {
 		return master{}, fmt.Errorf("derive a cache key: %w", err)
 	}
 	return master{root: root, version: keyVersion(version)}, nil
 }
 
-// pairs returns the keys of a scope, one pair per master key. It remembers those of one UID
-// for each namespace: a namespace has one at a time.
-func (s *Seal) pairs(of scope) ([]*keyPair, error) {
+// sealer returns the cipher of a scope. The length of the namespace keeps two scopes from having one label.
+func (m master) sealer(of scope) (cipher.AEAD, error) {
+	key, err := hkdf.Expand(sha256.New, m.root, fmt.Sprintf("landwaiter cache 3 %d %s %s", len(of.namespace), of.namespace, of.uid), masterBytes)
+	if err != nil {
+		return nil, fmt.Errorf("derive a cache key: %w", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("derive a cache key: %w", err)
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// sealers returns the ciphers of a scope, one for each master key. It remembers those of one UID for each
+// namespace: a namespace has one at a time.
+func (s *Seal) sealers(of scope) ([]cipher.AEAD, error) {
 	s.mu.RLock()
 	found, ok := s.keys[of.namespace]
 	s.mu.RUnlock()
 	if ok && found.uid == of.uid {
-		return found.pairs, nil
+		return found.sealers, nil
 	}
 	found = scopedKeys{uid: of.uid}
 	for _, m := range s.masters {
-		pair, err := m.derive(of)
+		sealer, err := m.sealer(of)
 		if err != nil {
 			return nil, err
 		}
-		found.pairs = append(found.pairs, pair)
+		found.sealers = append(found.sealers, sealer)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +147,7 @@ func (s *Seal) pairs(of scope) ([]*keyPair, error) {
 	s.keys[of.namespace] = found
 	seen := append(slices.DeleteFunc(s.seen[of.namespace], func(uid string) bool { return uid == of.uid }), of.uid)
 	s.seen[of.namespace] = seen[max(len(seen)-maxSeenUIDs, 0):]
-	return found.pairs, nil
+	return found.sealers, nil
 }
 
 // uids returns the latest UIDs for which values of a namespace were sealed or opened.
@@ -152,23 +162,23 @@ func (s *Seal) close(of scope, key string, plain []byte, expires time.Time) ([]b
 	if len(of.uid) > maxUID {
 		return nil, fmt.Errorf("the UID of namespace %s is longer than %d bytes", of.namespace, maxUID)
 	}
-	pairs, err := s.pairs(of)
+	sealers, err := s.sealers(of)
 	if err != nil {
 		return nil, err
 	}
 	header := uidAt + len(of.uid)
-	sealed := make([]byte, header+ivBytes+len(plain), header+ivBytes+len(plain)+tagBytes)
+	sealed := make([]byte, header, header+len(plain)+gcmBytes)
 	sealed[0] = sealFormat
 	copy(sealed[1:], s.masters[0].version[:])
 	binary.BigEndian.PutUint64(sealed[expiryAt:], uint64(expires.UnixMilli()))
 	sealed[uidAt-1] = byte(len(of.uid)) //nolint:gosec // at most maxUID
 	copy(sealed[uidAt:], of.uid)
-	iv := sealed[header : header+ivBytes]
-	if _, err := rand.Read(iv); err != nil {
-		return nil, fmt.Errorf("make an initialisation vector: %w", err)
-	}
-	pairs[0].crypt(iv, sealed[header+ivBytes:], plain) //nolint:gosec // rand.Read made it
-	return pairs[0].tag(sealed, key, sealed), nil
+	return sealers[0].Seal(sealed, nil, plain, authenticated(sealed, key)), nil //nolint:gosec // the cipher makes the nonce
+}
+
+// authenticated returns what the tag vouches for besides the value. The header says where it ends.
+func authenticated(header []byte, key string) []byte {
+	return append(header[:len(header):len(header)], key...)
 }
 
 // open returns the value that was sealed for a scope and cache key, and its expiry.
@@ -180,24 +190,21 @@ func (s *Seal) open(of scope, key string, sealed []byte) ([]byte, time.Time, err
 	if uid != of.uid {
 		return nil, time.Time{}, errForged
 	}
-	pairs, err := s.pairs(of)
+	sealers, err := s.sealers(of)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	body, tag := sealed[:len(sealed)-tagBytes], sealed[len(sealed)-tagBytes:]
+	header, rest := sealed[:uidAt+len(uid)], sealed[uidAt+len(uid):]
 	err = errOtherMaster
 	for i, m := range s.masters {
 		if m.version != keyVersion(sealed[1:expiryAt]) {
 			continue
 		}
-		// The tag comes first: what is not authentic is not decrypted.
-		if err = errForged; !hmac.Equal(tag, pairs[i].tag(nil, key, body)) {
-			continue
+		plain, forged := sealers[i].Open(nil, nil, rest, authenticated(header, key))
+		if forged == nil {
+			return plain, time.UnixMilli(int64(binary.BigEndian.Uint64(sealed[expiryAt:]))), nil //nolint:gosec // authenticated
 		}
-		iv := uidAt + len(uid)
-		plain := make([]byte, len(body)-iv-ivBytes)
-		pairs[i].crypt(body[iv:iv+ivBytes], plain, body[iv+ivBytes:])
-		return plain, time.UnixMilli(int64(binary.BigEndian.Uint64(sealed[expiryAt:]))), nil //nolint:gosec // authenticated
+		err = errForged
 	}
 	return nil, time.Time{}, err
 }

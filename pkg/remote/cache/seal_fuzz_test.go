@@ -51,7 +51,7 @@ func FuzzSealOpensOnlyWhatWasSealedForTheKey(f *testing.F) {
 		if key != otherKey {
 			refused(seal, of, otherKey, sealed, "another key")
 		}
-		if flip != 0 { // format, version, expiry, UID, vector, content and tag alike
+		if flip != 0 { // format, version, expiry, UID, nonce, content and tag alike
 			sealed[int(at)%len(sealed)] ^= flip
 			refused(seal, of, key, sealed, "a changed byte")
 		}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/agnivade/levenshtein"
 )
 
 // maxCauses bounds how many failed findings a reason lists, maxFixes how many remediations,
@@ -363,16 +361,3 @@ func OneLine(s string) string {
 
 // Shown returns text that a stranger chose as one line of at most limit bytes.
 func Shown(s string, limit int) string { return OneLine(Cut(s, limit)) }
-
-// Nearest returns the candidate that a misspelt word most likely stands for: the first
-// of those that the fewest edits lead to, at most a third of the word's length and two
-// at least. Case does not count.
-func Nearest(word string, candidates []string) (string, bool) {
-	best, fewest := "", max(2, len(word)/3)+1
-	for _, candidate := range candidates {
-		if n := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(candidate)); n < fewest && n < len(candidate) {
-			best, fewest = candidate, n
-		}
-	}
-	return best, best != ""
-}

@@ -41,3 +41,15 @@ func TestSuggestsTheNearestWord(t *testing.T) {
 		require.Equal(t, want != "", ok, word)
 	}
 }
+
+func TestCountsTheEditsBetweenWords(t *testing.T) {
+	for _, row := range []struct {
+		from, to string
+		want     int
+	}{
+		{"", "", 0}, {"", "keys", 4}, {"keys", "", 4}, {"keys", "keys", 0}, {"kitten", "sitting", 3}, {"cosign", "consign", 1},
+		{"flaw", "lawn", 2}, {"schlüssel", "schlussel", 1}, {"abc", "cba", 2}, {"ab", "ba", 2},
+	} {
+		require.Equal(t, row.want, edits(row.from, row.to), "%q to %q", row.from, row.to)
+	}
+}

@@ -138,10 +138,10 @@ func TestRefusesDotImportOfFindings(t *testing.T) {
 // What makes a verdict allow, or a finding count, and the packages that may call it.
 func makers() map[string][]string {
 	return map[string][]string{
-		"NewProof":   append(slices.Clone(checkerPackages), "pkg/remote/cache"), // the latter for what was kept, and sealed
-		"Restore":    {"pkg/remote/cache"},
-		"Unverified": {refusals},
-		"Excepted":   {refusals},
+		"NewProof":           append(slices.Clone(checkerPackages), "pkg/remote/cache"), // the latter for what was kept, and sealed
+		"Restore":            {"pkg/remote/cache"},
+		"Unverified":         {refusals},
+		"AllowedByException": {refusals},
 	}
 }
 

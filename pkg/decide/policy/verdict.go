@@ -34,7 +34,7 @@ func (o Outcome) String() string {
 // resource that decided, Policy.
 //
 // Verdicts that others make deny. Only [Decide] allows because of proof, [Unverified] because of a
-// rule and [Excepted] because of an exception; [Combined] and [Restore] pass on what these said. The
+// rule and [AllowedByException] because of an exception; [Combined] and [Restore] pass on what these said. The
 // last four believe their caller: they are package verify's, and Restore a cache's.
 type Verdict struct {
 	outcome Outcome
@@ -81,8 +81,8 @@ func Unverified(source ObjectRef, why string) Verdict {
 	return Verdict{outcome: Allowed, Policy: source, Unverified: true, Reason: "allowed without verification: " + why}
 }
 
-// Excepted returns the verdict on an image that an exception allows although the policy of v does not.
-func Excepted(v Verdict, reason, warning string) Verdict {
+// AllowedByException returns the verdict on an image that an exception allows although the policy of v does not.
+func AllowedByException(v Verdict, reason, warning string) Verdict {
 	return Verdict{outcome: Allowed, Policy: v.Policy, Unverified: true, Reason: reason, Warning: warning}
 }
 

@@ -47,7 +47,7 @@ type answer struct {
 
 // fetch reads a blob of at most limit bytes at the first of the locations that serves it. It asks the next one if one
 // fails or keeps it waiting. where returns the locations, at least one, and may return more until whole is closed. The
-// blob takes so many times its size in memory.
+// blob is charged times × its size.
 func (b *blobs) fetch(ctx context.Context, where func() []Location, desc ocispec.Descriptor, limit, times int64) ([]byte, error) {
 	if desc.Size > b.budget.imageBytes {
 		return nil, b.tooLarge(fmt.Sprintf("%s is %d bytes large", desc.Digest, desc.Size))

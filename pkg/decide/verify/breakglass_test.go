@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// glass is break-glass from noon until dusk.
-func glass(mandatory bool) *verify.Exception {
+// breakGlass is break-glass from noon until dusk.
+func breakGlass(mandatory bool) *verify.Exception {
 	made := verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory})
 	return &made
 }
@@ -30,21 +30,21 @@ func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {
 	require.NoError(t, err)
 	harmless := denying(t, "ClusterVerificationPolicy", "mandatory", pattern)
 	for name, row := range map[string]struct {
-		config *verify.Config
-		glass  *verify.Exception
-		at     time.Time
-		known  bool
+		config     *verify.Config
+		breakGlass *verify.Exception
+		at         time.Time
+		known      bool
 	}{
-		"no mandatory policy":                        {config(asks), glass(false), noon, true},
-		"a mandatory policy that needs no evidence":  {withMandatory(config(asks), harmless), glass(false), noon, true},
-		"a mandatory policy that needs evidence":     {withMandatory(config(asks), asks), glass(false), noon, false},
-		"the same, and it passes mandatory policies": {withMandatory(config(asks), asks), glass(true), noon, true},
-		"before it begins":                           {config(asks), glass(false), noon.Add(-1), false},
-		"when it ends":                               {config(asks), glass(false), dusk, false},
+		"no mandatory policy":                        {config(asks), breakGlass(false), noon, true},
+		"a mandatory policy that needs no evidence":  {withMandatory(config(asks), harmless), breakGlass(false), noon, true},
+		"a mandatory policy that needs evidence":     {withMandatory(config(asks), asks), breakGlass(false), noon, false},
+		"the same, and it passes mandatory policies": {withMandatory(config(asks), asks), breakGlass(true), noon, true},
+		"before it begins":                           {config(asks), breakGlass(false), noon.Add(-1), false},
+		"when it ends":                               {config(asks), breakGlass(false), dusk, false},
 		"without it":                                 {config(asks), nil, noon, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			row.config.BreakGlass = row.glass
+			row.config.BreakGlass = row.breakGlass
 			e := at(newCache(), &clock{row.at})
 			for i := range 200 {
 				got, known := e.Recall(row.config, ref(t, fmt.Sprintf("r.example.com/app:%d", i)))
@@ -66,7 +66,7 @@ func TestBreakGlassDeniesNothingBeforeExceptionsAreAsked(t *testing.T) {
 	c := withMandatory(config(asks), denying(t, "ClusterVerificationPolicy", "mandatory"))
 	strong := exception(t, "strong", "**")
 	strong.OverrideMandatory = true
-	c.Exceptions, c.BreakGlass = []verify.Exception{strong}, glass(false)
+	c.Exceptions, c.BreakGlass = []verify.Exception{strong}, breakGlass(false)
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	if got, known := e.Recall(c, app); known {
 		require.Equal(t, "strong", got.Exception.Name)
@@ -78,7 +78,7 @@ func TestWhatBreakGlassLetInIsVerifiedAfterwards(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, false, "dev:"+appDigest.String())
 	c := config(layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
-	c.BreakGlass = glass(false)
+	c.BreakGlass = breakGlass(false)
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	got, known := e.Recall(c, app)
 	require.True(t, known)

@@ -56,7 +56,8 @@ type Layer struct {
 	// Verifiers lists those that apply, sorted by name: one that is out of order may look missing,
 	// which denies. Layers that share a verifier share the pointer and its findings.
 	Verifiers []*Verifier
-	// Home is the home namespace of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer level that would decide if it did not only warn.
+	// Home is the home namespace of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer
+	// level that would decide if it were enforced.
 	Home    string
 	Lenient policy.ObjectRef
 	Judge   Judge
@@ -67,8 +68,8 @@ type Layer struct {
 	// Next judges the images that a Judge with [DefaultInherit] leaves to further levels. Without it,
 	// they are denied.
 	Next *Layer
-	// Warns says that the layer only adds a warning where it would deny, and Mandatory that most
-	// exceptions do not lift what it denies.
+	// Warns says that the layer only adds a warning where it would deny, and Mandatory that only exceptions with
+	// overrideMandatory apply.
 	Warns, Mandatory bool
 }
 
@@ -298,8 +299,8 @@ func matchesAny(patterns []image.Pattern, ref image.Reference) bool {
 	return slices.ContainsFunc(patterns, func(p image.Pattern) bool { return p.Match(ref) })
 }
 
-// part is a [Config], or its mandatory layers alone. What these say is cached apart, because it only
-// changes with the mandatory policies.
+// part is a [Config], or its mandatory layers alone. Their verdicts are cached separately, because they
+// only change with the mandatory policies.
 type part struct {
 	*Config
 	alone bool // the mandatory layers

@@ -27,7 +27,7 @@ type Exception struct {
 	// It is in force from From on and before Until.
 	From, Until time.Time
 	// Images are those that it is for. Nil is none; break-glass, which is for every image, has no list.
-	Images *Excepted
+	Images *ImageList
 	// OverrideMandatory says that it is enough although a mandatory policy denies.
 	OverrideMandatory bool
 
@@ -55,13 +55,13 @@ type Grants []Grant
 
 // Grant delegates images before Until, to exceptions that end at most Most after their creation.
 type Grant struct {
-	Within *Excepted
+	Within *ImageList
 	Until  time.Time
 	Most   time.Duration
 }
 
-// Excepted is a list of images.
-type Excepted struct {
+// ImageList is a list of images.
+type ImageList struct {
 	Patterns []image.Pattern
 	// Pinned are images by their digest. They never match an image that is named by a tag:
 	// what a tag stands for is known from servers that a tenant may choose.
@@ -71,12 +71,12 @@ type Excepted struct {
 }
 
 // Has reports whether an image is on the list.
-func (x *Excepted) Has(ref image.Reference) bool {
+func (x *ImageList) Has(ref image.Reference) bool {
 	return matchesAny(x.Patterns, ref) || x.pins(ref, ref.Digest)
 }
 
 // pins reports whether the list has the image of ref with a digest.
-func (x *Excepted) pins(ref image.Reference, digest digest.Digest) bool {
+func (x *ImageList) pins(ref image.Reference, digest digest.Digest) bool {
 	return digest != "" && slices.ContainsFunc(x.Pinned, func(p image.Reference) bool {
 		return p.Host == ref.Host && p.Repository == ref.Repository && p.Digest == digest
 	})
@@ -97,7 +97,7 @@ func (g *Grant) lets(x *Exception, now time.Time) bool {
 
 // granted returns x, which is in force, as the first of its grants that has an image lets it count,
 // nil if none does: it ends no later than the grant.
-func (x *Exception) granted(now time.Time, has func(*Excepted) bool) *Exception {
+func (x *Exception) granted(now time.Time, has func(*ImageList) bool) *Exception {
 	if x.unlimited {
 		return x
 	}
@@ -118,8 +118,8 @@ func (x *Exception) granted(now time.Time, has func(*Excepted) bool) *Exception 
 // matching returns the exceptions in force that match ref, in their order. Each list of
 // images is compared once, however many exceptions and grants share it.
 func (c *Config) matching(ref image.Reference, now time.Time) []*Exception {
-	known := map[*Excepted]bool{}
-	has := func(list *Excepted) bool {
+	known := map[*ImageList]bool{}
+	has := func(list *ImageList) bool {
 		found, compared := known[list]
 		if !compared {
 			found = list.Has(ref)
@@ -276,7 +276,7 @@ func (x *Exception) shortfall() (lacks, fix string) {
 func (x *Exception) allow(result Result) Result {
 	was := result.Verdict
 	until := x.Until.UTC().Format(time.RFC3339)
-	result.Verdict = policy.Excepted(was,
+	result.Verdict = policy.AllowedByException(was,
 		fmt.Sprintf("%s allows it until %s (%s) although: %s", x.describe(), until, x.Why, was.Reason),
 		fmt.Sprintf("%s allows it until %s (%s); after that: %s", x.describe(), until, x.Why, was.Text()))
 	result.Exception, result.ExceptionEnds = x.Source, x.Until
@@ -361,7 +361,7 @@ func (g *Grants) sum(seed maphash.Seed, now time.Time) uint64 {
 }
 
 // hash is the Hash of a list that may be nil.
-func (x *Excepted) hash() string {
+func (x *ImageList) hash() string {
 	if x == nil {
 		return ""
 	}

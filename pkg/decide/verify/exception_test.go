@@ -30,9 +30,9 @@ type clock struct{ at time.Time }
 func (c *clock) now() time.Time { return c.at }
 
 // excepted is a list of images, by patterns, and by digest with an @.
-func excepted(t testing.TB, texts ...string) *verify.Excepted {
+func imageList(t testing.TB, texts ...string) *verify.ImageList {
 	t.Helper()
-	list := &verify.Excepted{}
+	list := &verify.ImageList{}
 	for _, text := range texts {
 		if pinned, err := image.Parse(text); err == nil && pinned.Digest != "" {
 			list.Pinned = append(list.Pinned, pinned)
@@ -48,13 +48,13 @@ func excepted(t testing.TB, texts ...string) *verify.Excepted {
 // exception lets images in until dusk.
 func exception(t testing.TB, name string, texts ...string) verify.Exception {
 	t.Helper()
-	return verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk, Images: excepted(t, texts...)})
+	return verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk, Images: imageList(t, texts...)})
 }
 
 // grant delegates images until a time, to exceptions that last until dusk.
 func grant(t testing.TB, until time.Time, texts ...string) verify.Grant {
 	t.Helper()
-	return verify.Grant{Within: excepted(t, texts...), Until: until, Most: dusk.Sub(noon)}
+	return verify.Grant{Within: imageList(t, texts...), Until: until, Most: dusk.Sub(noon)}
 }
 
 // denying is a layer that denies every image by a rule.
@@ -304,14 +304,14 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 	undecided := layer(t, down, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
 	mandatory := denying(t, "ClusterVerificationPolicy", "mandatory")
 	open := func(mandatory bool) *verify.Exception {
-		return glass(mandatory)
+		return breakGlass(mandatory)
 	}
 	app := ref(t, "r.example.com/app@"+appDigest.String())
 	for name, row := range map[string]struct {
-		config *verify.Config
-		glass  *verify.Exception
-		at     time.Time
-		want   policy.Outcome
+		config     *verify.Config
+		breakGlass *verify.Exception
+		at         time.Time
+		want       policy.Outcome
 	}{
 		"denied":                    {config(denying(t, "VerificationPolicy", "own")), open(false), noon, policy.Allowed},
 		"undecided":                 {config(undecided), open(false), noon, policy.Allowed},
@@ -325,7 +325,7 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 		"no policy loaded":                              {&verify.Config{Namespace: "team-a"}, nil, noon, policy.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			row.config.BreakGlass = row.glass
+			row.config.BreakGlass = row.breakGlass
 			got := at(newCache(), &clock{row.at}).Verify(t.Context(), row.config, app)
 			require.Equal(t, row.want, got.Verdict.Outcome(), got.Verdict.Reason)
 			if got.Verdict.Outcome() == policy.Allowed {
@@ -350,8 +350,8 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 	patterns := []string{"**", "r.example.com/**", "r.example.com/a/**", "r.example.com/a/x", "r.example.com/b", "s.example.com/*"}
 	images := []string{"r.example.com/a/x:1", "r.example.com/a/y:1", "r.example.com/b:1", "s.example.com/c:1", "t.example.com/d:1", "r.example.com/b@" + appDigest.String()}
 	rapid.Check(t, func(rt *rapid.T) {
-		drawn := func(name string) *verify.Excepted {
-			return excepted(t, rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 3, rapid.ID[string]).Draw(rt, name)...)
+		drawn := func(name string) *verify.ImageList {
+			return imageList(t, rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 3, rapid.ID[string]).Draw(rt, name)...)
 		}
 		granted := map[string]*verify.Grants{} // by the exceptions that need some
 		made := func(i int) verify.Exception {

@@ -14,9 +14,8 @@ import (
 
 // search looks for evidence about one subject at the locations of one registry, in three
 // rounds of requests: the subject and the lists of referrers; the referring manifests, and
-// payloads of the signature tag; payloads of the other manifests. A location whose list is there
-// does not wait for the lists of others, as far as its part of every limit goes. What is checked is the
-// same in whatever order they answer.
+// payloads of the signature tag; payloads of the other manifests. Each location proceeds when its list
+// arrives, within its share of each limit. The order in which they answer does not change what is checked.
 type search struct {
 	*examination
 	registry  Registry
@@ -82,8 +81,7 @@ func (s *search) recovered() {
 	}
 }
 
-// share checks what one location lists, up to its part of what may be checked: that much is checked
-// whatever the others list.
+// share checks what one location lists, up to its share of what may be checked, whatever the others list.
 func (s *search) share(ctx context.Context, own []*manifest, unread claimed) {
 	defer s.recovered()
 	defer unread.release()

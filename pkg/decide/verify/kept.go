@@ -13,7 +13,7 @@ import (
 )
 
 // Evidence is what a registry held about one image. It is kept apart from what rules make of it, so that after a
-// change of rules verdicts need no request. Content is what its digest says for ever; lists are as of Listed.
+// change of rules verdicts need no request. Content is addressed by digest and never changes; lists are as of Listed.
 type Evidence struct {
 	// Listed is when the first list was asked for, and Listing what Referrers listed, as in [Locations].
 	Listed  time.Time

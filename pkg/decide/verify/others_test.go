@@ -111,23 +111,23 @@ func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
 	team := exception(t, "mine", "r.example.com/app")
 	team.Source = policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "mine"}
 	for name, row := range map[string]struct {
-		config    *verify.Config
-		exception verify.Exception
-		glass     *verify.Exception
-		want      string // at the end of the reason
-		policies  int
-		fix       string
+		config     *verify.Config
+		exception  verify.Exception
+		breakGlass *verify.Exception
+		want       string // at the end of the reason
+		policies   int
+		fix        string
 	}{
 		"only the mandatory policy denies":      {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1, "an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException x"},
 		"the namespace's policy denies, too":    {withMandatory(config(denies), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1, "an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException x"},
 		"several mandatory policies deny":       {withMandatory(config(denies), mandatory, other), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 2, "an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException x"},
 		"a team's own exception may never":      {withMandatory(config(denies), mandatory), team, nil, "Exception team-a/mine" + covers + ", which only a ClusterException can have", 1, "an exception covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask"},
-		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, glass(false), "break-glass of Namespace team-a does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory", 1, "break-glass is open, but it needs the annotation landwaiter.dev/break-glass-override-mandatory: ask a cluster admin"},
+		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, breakGlass(false), "break-glass of Namespace team-a does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory", 1, "break-glass is open, but it needs the annotation landwaiter.dev/break-glass-override-mandatory: ask a cluster admin"},
 		"an exception for another image":        {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
 		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			row.config.Exceptions, row.config.BreakGlass = []verify.Exception{row.exception}, row.glass
+			row.config.Exceptions, row.config.BreakGlass = []verify.Exception{row.exception}, row.breakGlass
 			e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 			got := e.Verify(t.Context(), row.config, app)
 			require.Equal(t, policy.Denied, got.Verdict.Outcome())

@@ -92,8 +92,8 @@ func (f *fact[T]) bounded(ctx context.Context) (value T, err error) {
 	return f.read(ctx)
 }
 
-// shelf keeps facts by a name, at most maxKept of them.
-type shelf[T any] struct {
+// recentFacts keeps facts by a name, at most maxKept of them.
+type recentFacts[T any] struct {
 	make func(name string) *fact[T]
 
 	mu    sync.Mutex
@@ -102,7 +102,7 @@ type shelf[T any] struct {
 }
 
 // of returns the fact of a name.
-func (s *shelf[T]) of(name string) *fact[T] {
+func (s *recentFacts[T]) of(name string) *fact[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.facts[name]

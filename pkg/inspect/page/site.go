@@ -54,8 +54,8 @@ type Site struct {
 
 	all     *fact[live.Status]
 	check   *fact[Checked]
-	single  shelf[live.Status]
-	explain shelf[Explanation]
+	single  recentFacts[live.Status]
+	explain recentFacts[Explanation]
 }
 
 // New returns a site that is served at an address of loopback, such as 127.0.0.1:8080, until ctx
@@ -82,8 +82,8 @@ func New(ctx context.Context, host string, source Source, about About, now func(
 	}
 	s.all = status(verify.Cluster)
 	s.check = &fact[Checked]{age: checkAge, now: now, slot: readings, base: ctx, read: source.Check}
-	s.single = shelf[live.Status]{facts: map[string]*fact[live.Status]{}, make: func(name string) *fact[live.Status] { return status(verify.Namespace(name)) }}
-	s.explain = shelf[Explanation]{facts: map[string]*fact[Explanation]{}, make: func(name string) *fact[Explanation] {
+	s.single = recentFacts[live.Status]{facts: map[string]*fact[live.Status]{}, make: func(name string) *fact[live.Status] { return status(verify.Namespace(name)) }}
+	s.explain = recentFacts[Explanation]{facts: map[string]*fact[Explanation]{}, make: func(name string) *fact[Explanation] {
 		namespace, image, _ := strings.Cut(name, " ")
 		return &fact[Explanation]{age: explainAge, now: now, slot: explaining, base: ctx,
 			read: func(ctx context.Context) (Explanation, error) {

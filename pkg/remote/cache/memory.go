@@ -76,7 +76,7 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 			}
 		},
 		// The library evicts expired entries by its own clock. Get still checks, because
-		// the time from now decides.
+		// the injected clock is authoritative.
 		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[verify.Key, timed]) time.Duration {
 			return max(e.Value.expires.Sub(now()), time.Nanosecond)
 		}),

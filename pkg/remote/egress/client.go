@@ -135,7 +135,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.options.Timeout)
 	release := context.AfterFunc(c.ctx, cancel) //nolint:contextcheck // it ends what libraries left behind
 	end := func() { release(); cancel() }
-	response, err := RefuseUpgrade(c.way(r).RoundTrip(r.WithContext(ctx)))
+	response, err := RefuseUpgrade(c.transportFor(r).RoundTrip(r.WithContext(ctx)))
 	if err != nil {
 		end()
 		return nil, failure(r.URL.Host, err)
@@ -161,10 +161,10 @@ func RefuseUpgrade(response *http.Response, err error) (*http.Response, error) {
 	return nil, errors.Join(errUpgrade, response.Body.Close())
 }
 
-// way returns the connections for a request: the proxy's or direct ones. Metadata services
+// transportFor returns the connections for a request: the proxy's or direct ones. Metadata services
 // of clouds have no TLS, so their requests are always direct, and so is a host that is
 // where an admin says.
-func (c *Client) way(r *http.Request) *http.Transport {
+func (c *Client) transportFor(r *http.Request) *http.Transport {
 	if c.proxied != nil && !c.options.Endpoints.Contain(r.URL.Host) && r.URL.Scheme == "https" && c.options.Proxy.For(r.URL.Host) != nil {
 		return c.proxied
 	}

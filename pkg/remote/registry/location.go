@@ -28,8 +28,8 @@ type Mirror struct {
 	Origin bool
 }
 
-// ViaItself returns s as it reaches a host that no store lists: with its pull secrets, which
-// say for which hosts they are, and its CA, and nothing that is for its registries.
+// ViaItself returns the settings of s for an unlisted host: its pull secrets, which say for which
+// hosts they are, and its CA, without what is for its registries.
 func (s Store) ViaItself(host string) *Store {
 	logins := s.Logins
 	if forProvider := func(l Login) bool { return l.Serves != nil }; slices.ContainsFunc(logins, forProvider) {

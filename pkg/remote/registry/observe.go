@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// Exchange is one request and what came of it. It has no text that a stranger chose.
+// Exchange is one request and what came of it. It has no attacker-controlled text.
 type Exchange struct {
 	// Namespace is the one that the request was made for.
 	Namespace verify.Namespace

@@ -18,7 +18,7 @@ type PatternRule struct {
 	Rule  HostRule
 }
 
-// Proxy is what a ClusterStore says about the way to its hosts.
+// Proxy is what a ClusterStore says about how to reach its hosts.
 type Proxy struct {
 	// Own replaces the proxy of the environment, but for the hosts of Bypass.
 	Own    *egress.Proxy
@@ -36,8 +36,8 @@ func Unusable(why, fix string) error {
 		cmp.Or(fix, "correct the Store, or ask its owner to; its condition Ready, or landwaiter check for files, says what is wrong"))
 }
 
-// Through leads the way of p through the proxy at url, but for the hosts of bypass, which has the form of
-// NO_PROXY. It returns an error for what is no URL of a proxy.
+// Through makes p use the proxy at url, except for the hosts of bypass, which has the form of
+// NO_PROXY. It returns an error if url is not that of a proxy.
 func (p *Proxy) Through(url, bypass string) (err error) {
 	p.Bypass = egress.NewBypass(bypass)
 	if p.Own, err = egress.ParseProxy(url); err != nil {

@@ -20,7 +20,7 @@ type Exception struct {
 	Created           time.Time
 	Until             time.Time
 	why               string
-	images            *verify.Excepted
+	images            *verify.ImageList
 	exact             []image.Reference // what images has, if none of them is a wildcard
 	Everywhere        bool
 	Namespaces        []string
@@ -31,7 +31,7 @@ type Exception struct {
 // Cost bounds the steps to compare an image with x.
 func (x *Exception) Cost() int {
 	cost := 0
-	for _, list := range []*verify.Excepted{x.images, x.delegated()} {
+	for _, list := range []*verify.ImageList{x.images, x.delegated()} {
 		if list != nil {
 			cost += CostOf(list.Patterns) + len(list.Pinned)
 		}
@@ -39,7 +39,7 @@ func (x *Exception) Cost() int {
 	return cost
 }
 
-func (x *Exception) delegated() *verify.Excepted {
+func (x *Exception) delegated() *verify.ImageList {
 	if x.Delegates == nil {
 		return nil
 	}
@@ -128,11 +128,11 @@ func areNamespaces(field string, names []string) error {
 
 // excepted parses the images of an exception: patterns, and references with a digest. exact
 // are all of them, if none is a wildcard.
-func excepted(field string, list []string) (found *verify.Excepted, exact []image.Reference, err error) {
+func excepted(field string, list []string) (found *verify.ImageList, exact []image.Reference, err error) {
 	if len(list) == 0 || len(list) > MaxExceptionImages {
 		return nil, nil, fmt.Errorf("%s has %d entries, it must have 1 to %d", field, len(list), MaxExceptionImages)
 	}
-	found = &verify.Excepted{Hash: DigestOf(list)}
+	found = &verify.ImageList{Hash: DigestOf(list)}
 	wild := false
 	var wrong []error
 	for i, text := range list {
@@ -176,7 +176,7 @@ func (x *Exception) Counting() verify.Exception {
 
 // delegation says which namespaces may write Exceptions.
 type delegation struct {
-	images              *verify.Excepted
+	images              *verify.ImageList
 	Namespaces, Tenants []string
 	most                time.Duration
 }

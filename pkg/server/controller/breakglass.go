@@ -69,7 +69,7 @@ func (c *Controller) Observe(_ context.Context, o provider.Observation) {
 			continue
 		}
 		image, name := k.Result.Reference.String(), string(k.Namespace)
-		if !c.glass.first(k.Namespace, image, time.Now()) {
+		if !c.notified.first(k.Namespace, image, time.Now()) {
 			continue
 		}
 		about := &corev1.ObjectReference{APIVersion: "v1", Kind: kindNamespace, Name: name, Namespace: name}

@@ -53,7 +53,7 @@ func TestEachImageThatBreakGlassLetsInHasOneEvent(t *testing.T) {
 	require.Len(t, said, 3)
 	require.Equal(t, "Warning BreakGlassUsed break-glass allows image r.example.com/a:1 until 2026-11-23T00:00:00Z (traceID 79aa)", said[0])
 	require.Empty(t, observe(provider.SourceAdmission, used("shop", "r.example.com/a:1", "Namespace")), "within the hour")
-	c.glass.forget("shop")
+	c.notified.forget("shop")
 	require.Len(t, observe(provider.SourceAdmission, used("shop", "r.example.com/a:1", "Namespace")), 1, "another namespace of that name")
 }
 

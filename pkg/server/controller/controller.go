@@ -94,7 +94,7 @@ type Controller struct {
 	schemas  *validated
 	outdated outdated
 	pace     pace
-	glass    told
+	notified told
 	queue    atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
 	started  time.Time
 	leading  sync.Mutex // held while duties run

@@ -95,7 +95,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	began := time.Now().Add(-validating)
 	c.compileNow(level, levels, fetched)
 	if level != verify.Cluster && len(objects.Namespaces) == 0 {
-		c.glass.forget(level)
+		c.notified.forget(level)
 		if c.options.Forget != nil {
 			c.options.Forget(level) // after the swap, so that no new entries are cached
 		}

@@ -210,20 +210,23 @@ func (s *showFlags) list(cmd *cobra.Command) error {
 	})
 }
 
-// repository returns the image that --image asks for, nil without one.
-func (s *showFlags) repository() (*image.Reference, error) {
+// repository returns the repository or digest that --image asks for, as [cache.Show] takes it.
+func (s *showFlags) repository() (string, error) {
 	if s.image == "" {
-		return nil, nil //nolint:nilnil // the flag is optional
+		return "", nil
 	}
 	ref, err := image.Parse(s.image)
 	if err != nil {
-		return nil, fmt.Errorf("--image: %w", err)
+		return "", fmt.Errorf("--image: %w", err)
 	}
 	name, _, _ := strings.Cut(s.image, "@")
 	if name = name[strings.LastIndex(name, "/")+1:]; strings.Contains(name, ":") {
-		return nil, fmt.Errorf("--image is %s, but verdicts are about digests: omit the tag, or use the digest that landwaiter verify --digest prints", s.image)
+		return "", fmt.Errorf("--image is %s, but verdicts are about digests: omit the tag, or use the digest that landwaiter verify --digest prints", s.image)
 	}
-	return &ref, nil
+	if ref.Digest == "" {
+		return ref.Name(), nil
+	}
+	return ref.Name() + "@" + ref.Digest.String(), nil
 }
 
 // scope returns the namespace that two flags mean; exactly one of them must be given.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // Shown is one value in Redis, opened for a cluster admin. It has what a denial says, and
@@ -42,10 +41,10 @@ type Listing struct {
 }
 
 // Show opens the values of a namespace, or of cluster scope with [verify.Cluster], and
-// returns at most limit of them, without evidence: those of one repository, or one digest of it, if of is not
-// nil. A value that does not open is about nobody knows which image, so it is only counted
+// returns at most limit of them, without evidence. If of is not empty, they are those of one repository, host/repository, or
+// of one digest of it, host/repository@digest. Which image a value that does not open is about is unknown, so it is only counted
 // then. It scans all keys, as [Usage] does, and stops at the first error.
-func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespace verify.Namespace, of *image.Reference, limit int) (Listing, error) {
+func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespace verify.Namespace, of string, limit int) (Listing, error) {
 	var mu sync.Mutex
 	var found Listing
 	err := scan(ctx, client, keyPrefix(namespace)+"*", func(ctx context.Context, node redis.Cmdable, names []string) error {
@@ -110,14 +109,14 @@ func shownOf(seal *Seal, namespace verify.Namespace, name string, value []byte) 
 }
 
 // add counts a value, and keeps it if it is wanted and there is room.
-func (l *Listing) add(shown Shown, of *image.Reference, limit int) {
+func (l *Listing) add(shown Shown, of string, limit int) {
 	l.Keys++
 	switch {
 	case shown.Unopened != nil:
-		if l.Unopened++; of != nil {
+		if l.Unopened++; of != "" {
 			return
 		}
-	case of != nil && !isOf(shown.Image, *of):
+	case of != "" && shown.Image != of && !strings.HasPrefix(shown.Image, of+"@"):
 		return
 	}
 	if len(l.Entries) >= limit {
@@ -125,13 +124,6 @@ func (l *Listing) add(shown Shown, of *image.Reference, limit int) {
 		return
 	}
 	l.Entries = append(l.Entries, shown)
-}
-
-// isOf reports whether a cached image is the one that is asked for: of its repository, and
-// with its digest, if it has one.
-func isOf(cached string, asked image.Reference) bool {
-	ref, err := image.Parse(cached)
-	return err == nil && ref.Name() == asked.Name() && (asked.Digest == "" || asked.Digest == ref.Digest)
 }
 
 // lookKey is in no namespace: a namespace has no underscore.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 )
 
@@ -20,13 +19,7 @@ func shown(t *testing.T, server *miniredis.Miniredis, s *cache.Seal, namespace v
 	client, err := cache.Connect(cache.Connection{URL: "redis://" + server.Addr()})
 	require.NoError(t, err)
 	defer client.Close()
-	var only *image.Reference
-	if of != "" {
-		ref, err := image.Parse(of)
-		require.NoError(t, err)
-		only = &ref
-	}
-	found, err := cache.Show(t.Context(), client, s, namespace, only, limit)
+	found, err := cache.Show(t.Context(), client, s, namespace, of, limit)
 	require.NoError(t, err)
 	return found
 }
@@ -111,6 +104,6 @@ func TestARedisThatFailsShowsNothing(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1})
 	defer client.Close()
 	server.Close()
-	_, err := cache.Show(t.Context(), client, seal(t, masterKey()), "team-a", nil, 10)
+	_, err := cache.Show(t.Context(), client, seal(t, masterKey()), "team-a", "", 10)
 	require.Error(t, err)
 }

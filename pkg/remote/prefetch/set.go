@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
 )
 
 var (
@@ -29,6 +31,21 @@ var (
 // value it learns of. If it panics or returns before ctx ends, it is started
 // again after a pause.
 type Follow[K comparable, V any] func(ctx context.Context, key K, report func(V))
+
+// FirstInTurn returns a Follow that lets total keys, and each of one owner, wait for their first value at a
+// time. The others wait before they are followed.
+func FirstInTurn[O, K comparable, V any](follow Follow[K, V], total, each int, owner func(K) O) Follow[K, V] {
+	turns := fair.RoundRobin[O](fair.Limits{Total: total, Each: each, Queue: fair.Unbounded})
+	return func(ctx context.Context, key K, report func(V)) {
+		turn, err := turns.Take(ctx, owner(key))
+		if err != nil {
+			return // nobody wants the key any more
+		}
+		leave := sync.OnceFunc(turn.Leave)
+		defer leave()
+		follow(ctx, key, func(value V) { report(value); leave() })
+	}
+}
 
 // Options configure a [Set]. The zero value is usable: its defaults are limits,
 // not the absence of limits, except where a field says otherwise. The functions

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/fair"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
@@ -28,9 +27,6 @@ type secretWatches struct {
 	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
 	grant func(policy.ObjectRef) string // how to grant read access to an object
 	room  room
-	// turns bound how many objects are read for the first time at once: until it is counted, an
-	// object takes ten times its size.
-	turns *fair.Turns[string]
 }
 
 // watched is the state of one watched object.
@@ -48,16 +44,10 @@ func (w watched) refused(next watched) bool {
 // newSecretWatches returns secretWatches that call changed when an object of a namespace has
 // come or changed. holder is which Tenant holds a namespace, "" if none does.
 func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
-	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder, taken: map[verify.Account]int{}}, turns: fair.RoundRobin[string](fair.Limits{Total: firstReads, Each: firstReadsOfOne, Queue: fair.Unbounded})}
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder, taken: map[verify.Account]int{}}}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		turn, err := w.turns.Take(ctx, source.Namespace)
-		if err != nil {
-			return // nobody needs it any more
-		}
-		done := sync.OnceFunc(turn.Leave)
-		defer done()
 		own := &place{room: &w.room, of: source}
 		defer func() { _ = own.take(nil) }() // which always has room
 		var object *watch.Object
@@ -69,11 +59,10 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 				stop() // drop it, and read it again after a pause
 			}
 			report(found)
-			done() // the first answer
 		})
 		object.Run(ctx, clients)
 	}
-	w.set = prefetch.New[verify.Namespace](follow, time.Now, prefetch.Options[watched]{
+	w.set = prefetch.New[verify.Namespace](fewAtFirst(follow), time.Now, prefetch.Options[watched]{
 		MaxKeys: maxReferences, FirstWait: firstRead,
 		// A failed request is no answer: until firstRead has passed, the namespace
 		// keeps its configuration.
@@ -82,6 +71,12 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 	})
 	w.set.Notify(changed)
 	return w
+}
+
+// fewAtFirst bounds how many objects are read for the first time at once: until it is counted, an object
+// takes ten times its size.
+func fewAtFirst(follow prefetch.Follow[policy.ObjectRef, watched]) prefetch.Follow[policy.ObjectRef, watched] {
+	return prefetch.FirstInTurn(follow, firstReads, firstReadsOfOne, func(source policy.ObjectRef) string { return source.Namespace })
 }
 
 // references returns what resources reference, with the pull secrets of ServiceAccounts

@@ -7,14 +7,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 func TestAFewObjectsAreReadForTheFirstTimeAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newSecretWatches(nil, nil, func(verify.Namespace) {}).turns
 		begun := make(chan string, 1000)
 		reading, read := map[string]int{}, make(chan struct{})
+		follow := fewAtFirst(func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
+			begun <- source.Namespace
+			<-read
+			report(watched{})
+			report(watched{}) // again does nothing
+			<-ctx.Done()      // it is watched on
+		})
+		watching, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{}, 1000)
 		counted := func() (all int) {
 			synctest.Wait()
@@ -30,13 +37,7 @@ func TestAFewObjectsAreReadForTheFirstTimeAtOnce(t *testing.T) {
 		for _, namespace := range namespaces {
 			for range maxReferences {
 				go func() {
-					turn, err := w.Take(t.Context(), namespace)
-					if err == nil {
-						begun <- namespace
-						<-read
-						turn.Leave()
-						turn.Leave() // again does nothing
-					}
+					follow(watching, policy.ObjectRef{Namespace: namespace}, func(watched) {})
 					ended <- struct{}{}
 				}()
 			}
@@ -47,10 +48,8 @@ func TestAFewObjectsAreReadForTheFirstTimeAtOnce(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			_, err := w.Take(ctx, "team-f")
-			if err != nil {
-				ended <- struct{}{}
-			}
+			follow(ctx, policy.ObjectRef{Namespace: "team-f"}, func(watched) { t.Error("it was read") })
+			ended <- struct{}{}
 		}()
 		synctest.Wait()
 		cancel()
@@ -58,6 +57,8 @@ func TestAFewObjectsAreReadForTheFirstTimeAtOnce(t *testing.T) {
 		require.Len(t, ended, 1, "who is not needed any more does not wait")
 		close(read)
 		require.Equal(t, len(namespaces)*maxReferences, counted())
+		stop()
+		synctest.Wait()
 		require.Len(t, ended, 1+len(namespaces)*maxReferences)
 	})
 }

@@ -21,13 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -86,7 +86,7 @@ type Controller struct {
 	manager  manager.Manager
 	reader   objectReader
 	writer   client.Client
-	events   recorder.EventRecorder
+	events   events.EventRecorder
 	synced   func(context.Context) bool // waits until the cache has synced
 	secrets  *secretWatches
 	ledger   resource.Ledger // of what the cache keeps

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -35,13 +39,35 @@ func TestWhatOthersWroteIntoStatusesIsRemovedOnce(t *testing.T) {
 	}
 }
 
+// applied fills in what an API server answers to an apply, which the fake client leaves out.
+func applied(ctx context.Context, api client.Client, subresource string, configuration runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
+	if err := api.SubResource(subresource).Apply(ctx, configuration, options...); err != nil {
+		return err
+	}
+	answer := &unstructured.Unstructured{}
+	text, err := json.Marshal(configuration)
+	if err == nil {
+		err = answer.UnmarshalJSON(text)
+	}
+	if err == nil {
+		err = api.Get(ctx, client.ObjectKeyFromObject(answer), answer)
+	}
+	if err == nil {
+		text, err = answer.MarshalJSON()
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, configuration)
+}
+
 func forgedStatuses(t *testing.T, forge func(*v1beta1.TrustStoreStatus)) {
 	t.Helper()
 	objects := []client.Object{team("team-a")}
 	for i := range statusesAtOnce + 8 {
 		objects = append(objects, &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprintf("t-%03d", i)}})
 	}
-	b := newBench(t, interceptor.Funcs{}, objects...)
+	b := newBench(t, interceptor.Funcs{SubResourceApply: applied}, objects...)
 	b.reconcile(t, verify.Cluster)
 	for _, o := range objects[1:] {
 		store := &v1beta1.TrustStore{}

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -384,10 +384,10 @@ func condition(kind string, c conditions.Condition, generation int64) metav1.Con
 }
 
 // recordEvent records a change of the condition Ready as an event.
-func recordEvent(events recorder.EventRecorder, object v1beta1.Object, condition metav1.Condition) {
+func recordEvent(recorder events.EventRecorder, object v1beta1.Object, condition metav1.Condition) {
 	kind := corev1.EventTypeNormal
 	if condition.Status != metav1.ConditionTrue {
 		kind = corev1.EventTypeWarning
 	}
-	events.Eventf(object, nil, kind, condition.Reason, actionCompile, "%s", policy.Cut(condition.Message, maxMessage))
+	recorder.Eventf(object, nil, kind, condition.Reason, actionCompile, "%s", policy.Cut(condition.Message, maxMessage))
 }

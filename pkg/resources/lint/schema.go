@@ -100,8 +100,9 @@ func validated(ctx context.Context, schemas *schema.Set, d configdir.Declaration
 	if err := utiljson.Unmarshal(d.JSON, &object); err != nil {
 		return []resource.Finding{unreadable(err)}, nil
 	}
-	found := unknownFields(kind, object, d.Err)
-	for _, e := range kind.Validate(ctx, object) {
+	unknown, errs := kind.Validate(ctx, object)
+	found := unknownFields(kind, unknown, d.Err)
+	for _, e := range errs {
 		found = append(found, describe(e))
 	}
 	found = mistakenType(found, object)
@@ -116,10 +117,9 @@ var givenTwice = regexp.MustCompile(`key "([^"]*)" already set in map`)
 
 var unknownInMetadata = regexp.MustCompile(`unknown field "(metadata\.[^"]+)"`)
 
-// unknownFields returns the fields of object that the schema does not have. decoding is
+// unknownFields returns findings for the fields that the schema does not have. decoding is
 // the error of the strict decoder, which knows the fields of metadata.
-func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (found []resource.Finding) {
-	unknown := kind.Unknown(object)
+func unknownFields(kind *schema.Schema, unknown []string, decoding error) (found []resource.Finding) {
 	if decoding != nil {
 		for _, match := range unknownInMetadata.FindAllStringSubmatch(decoding.Error(), -1) {
 			unknown = append(unknown, match[1])

@@ -71,7 +71,7 @@ func BenchmarkPrepare(b *testing.B) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		set := schema.Embedded()
+		set := schema.NewSet()
 		for _, kind := range v1beta1.Kinds() {
 			_, err := set.Of(kind.Name)
 			require.NoError(b, err)

@@ -55,7 +55,8 @@ func (s *Set) refuses(ctx context.Context, kind string, object map[string]any) e
 		return err
 	}
 	object["apiVersion"], object["kind"] = schema.apiVersion, kind
-	return refusal(schema.Validate(ctx, object))
+	_, errs := schema.Validate(ctx, object)
+	return refusal(errs)
 }
 
 // refusal returns the first error in words, and how many more there are.
@@ -189,6 +190,9 @@ func FaultOf(e *field.Error) Fault {
 	if f.Field == "<nil>" {
 		f.Field = ""
 	}
+	if found := outOfRange.FindStringSubmatch(f.Message); found != nil {
+		f.Message, f.Field = found[1], found[2]
+	}
 	switch e.Type {
 	case field.ErrorTypeRequired:
 		f.Message, f.Fix = "it is missing", "add it"
@@ -250,6 +254,8 @@ func misread(field, message, text string) string {
 }
 
 var (
+	// outOfRange matches what an API server says of a number that its type cannot hold.
+	outOfRange = regexp.MustCompile(`^Checked value (must be of type .*) in (spec\.\S+)$`)
 	// tooFew matches what an API server says of a list that is too short.
 	tooFew = regexp.MustCompile(`^should have at least \d+ items$`)
 	// imageEntry matches the field of an image pattern.

@@ -1,10 +1,8 @@
 // Package schema validates resources as an API server with this version's CRDs does when they
-// are created: schema, list types and rules in CEL, under the API server's cost budget. A cluster
-// may have older CRDs, which let through what these refuse. It knows as much of OpenAPI as the
-// CRDs use, and refuses a CRD with more; its tests compare it with the API server's own library,
-// which is fifty packages and ten megabytes of memory that no admission needs. The package does
-// no I/O, does not say which images a resource is about, and refuses to call an object valid that
-// it could not validate.
+// are created, with the API server's own library: unknown fields, defaults, schema, list types and
+// rules in CEL, under the API server's cost budget. A cluster may have older CRDs, which accept
+// what these refuse. The package does no I/O, does not say which images a resource applies to, and
+// refuses to call an object valid that it could not validate.
 package schema
 
 import (
@@ -12,31 +10,52 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/google/cel-go/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/config/crd"
 )
 
-// Set holds the schemas of all kinds. It prepares the schema of a kind when the first object
-// of the kind comes, which takes tens of milliseconds, or all of them by [Set.Prepare]. Several goroutines may use it.
+// Set holds the schemas of all kinds. It prepares the schema of a kind when an object of the kind
+// comes, which takes milliseconds, and drops it once it is unused: all of them take megabytes.
+// Several goroutines may use it.
 type Set struct {
-	texts func() (map[string][]byte, error) // CRDs by kind
+	files func() (map[string]string, error) // by kind
 	mu    sync.Mutex
-	kinds map[string]func() (*Schema, error)
+	kinds map[string]*prepared
 }
 
-// shared keeps what is prepared from CRDs that never change, so that each is prepared once in a process.
-var shared = &Set{texts: sync.OnceValues(embedded), kinds: map[string]func() (*Schema, error){}} //nolint:gochecknoglobals // nobody sees it change
+// prepared is the schema of a kind, and whether it was used since the last sweep.
+type prepared struct {
+	schema func() (*Schema, error)
+	used   bool
+}
+
+// shared keeps what is prepared from CRDs that never change, so that a process prepares each once.
+var shared = newSet() //nolint:gochecknoglobals // nobody sees it change
+
+func newSet() *Set {
+	return &Set{files: sync.OnceValues(embedded), kinds: map[string]*prepared{}}
+}
 
 // Embedded returns the schemas of the CRDs that are part of the program. All callers share them.
 func Embedded() *Set { return shared }
@@ -44,12 +63,12 @@ func Embedded() *Set { return shared }
 // kindOf matches spec.names.kind in a CRD as controller-gen writes it.
 var kindOf = regexp.MustCompile(`(?m)^    kind: (\w+)$`)
 
-func embedded() (map[string][]byte, error) {
+func embedded() (map[string]string, error) {
 	names, err := fs.Glob(crd.Files, "*.yaml")
 	if err != nil {
 		return nil, err
 	}
-	texts := map[string][]byte{}
+	files := map[string]string{}
 	for _, name := range names {
 		text, err := crd.Files.ReadFile(name)
 		if err != nil {
@@ -59,49 +78,54 @@ func embedded() (map[string][]byte, error) {
 		if kind == nil {
 			return nil, fmt.Errorf("CRD %s names no kind", name)
 		}
-		texts[string(kind[1])] = text
+		files[string(kind[1])] = name
 	}
-	return texts, nil
+	return files, nil
 }
 
 // Of returns the schema of a kind. It fails for a kind without a CRD.
 func (s *Set) Of(kind string) (*Schema, error) {
-	texts, err := s.texts()
+	files, err := s.files()
 	if err != nil {
 		return nil, err
 	}
-	text, ok := texts[kind]
+	file, ok := files[kind]
 	if !ok {
 		return nil, fmt.Errorf("there is no CRD of kind %s", kind)
 	}
 	s.mu.Lock()
-	prepared, ok := s.kinds[kind]
+	if len(s.kinds) == 0 {
+		time.AfterFunc(keepUnused, s.sweep)
+	}
+	p, ok := s.kinds[kind]
 	if !ok {
-		prepared = sync.OnceValues(func() (*Schema, error) {
-			made, err := prepare(text)
+		p = &prepared{schema: sync.OnceValues(func() (*Schema, error) {
+			made, err := prepare(file)
 			if err != nil {
 				return nil, fmt.Errorf("CRD of kind %s: %w", kind, err)
 			}
 			return made, nil
-		})
-		s.kinds[kind] = prepared
+		})}
+		s.kinds[kind] = p
 	}
+	p.used = true
 	s.mu.Unlock()
-	return prepared() // without the lock: other kinds do not wait
+	return p.schema() // without the lock: other kinds do not wait
 }
 
-// Prepare prepares the schemas of all kinds, so that the first object of none waits.
-func (s *Set) Prepare() error {
-	texts, err := s.texts()
-	if err != nil {
-		return err
-	}
-	for kind := range texts {
-		if _, err := s.Of(kind); err != nil {
-			return err
+// sweep drops the schemas that were not used since the last sweep, and comes again if some are left.
+func (s *Set) sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for kind, p := range s.kinds {
+		if !p.used {
+			delete(s.kinds, kind)
 		}
+		p.used = false
 	}
-	return nil
+	if len(s.kinds) > 0 {
+		time.AfterFunc(keepUnused, s.sweep)
+	}
 }
 
 // Schema is one CRD.
@@ -110,10 +134,16 @@ type Schema struct {
 	Namespaced bool
 
 	apiVersion string
-	root       *node
+	structural *schema.Structural
+	values     *spec.Schema
+	rules      *cel.Validator
 }
 
-func prepare(text []byte) (*Schema, error) {
+func prepare(file string) (*Schema, error) {
+	text, err := crd.Files.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
 		return nil, err
@@ -122,35 +152,48 @@ func prepare(text []byte) (*Schema, error) {
 		return nil, errors.New("it has several versions")
 	}
 	version := definition.Spec.Versions[0]
-	env, err := cel.NewEnv(cel.Variable(self, cel.DynType))
-	if err != nil {
+	made := &Schema{apiVersion: definition.Spec.Group + "/" + version.Name, Namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped}
+	var properties apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &properties, nil); err != nil {
 		return nil, err
 	}
-	root, err := compiler{env}.node(version.Schema.OpenAPIV3Schema)
-	if err != nil {
+	if made.structural, err = schema.NewStructural(&properties); err != nil {
 		return nil, err
 	}
-	return &Schema{apiVersion: definition.Spec.Group + "/" + version.Name, Namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped, root: root}, nil
+	if _, made.values, err = schemavalidation.NewSchemaValidator(&properties); err != nil {
+		return nil, err
+	}
+	made.rules = cel.NewValidator(made.structural, true, celconfig.PerCallLimit)
+	return made, nil
 }
 
-// Validate runs what an API server runs on create, which ignores the status. It fills in
-// defaults, in place. It returns at most [maxFaults] errors, and of a large object the first alone.
-func (s *Schema) Validate(ctx context.Context, object map[string]any) field.ErrorList {
+// Validate runs what an API server runs on create, which ignores the status. It removes unknown
+// fields and fills in defaults, in place. It returns the paths of the unknown fields, sorted and
+// without those below a value of the wrong type, and errors in an order that depends on nothing
+// but the object.
+func (s *Schema) Validate(ctx context.Context, object map[string]any) (unknown []string, errs field.ErrorList) {
+	unknown = pruning.PruneWithOptions(object, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	delete(object, "status")
-	s.root.complete(object)
-	errs := validation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, s.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	found := faults{most: maxFaults}
-	if count(object) > manyValues {
-		found.most = 1
-	}
-	s.root.check(object, nil, &found)
-	errs = append(errs, found.list...)
+	defaulting.Default(object, s.structural)
+	errs = inOrder(validation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, s.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata")))
+	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object, ordered{s.values})...)
+	errs = append(errs, inOrder(listtype.ValidateListSetsAndMaps(nil, s.structural, object))...)
+	unknown = slices.DeleteFunc(unknown, func(path string) bool {
+		return slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeTypeInvalid && isBelow(path, e.Field) })
+	})
 	if slices.ContainsFunc(errs, hidesRules) {
-		return errs
+		return unknown, errs
 	}
-	judge := judgement{left: maxCost}
-	s.root.judge(ctx, object, nil, &judge)
-	return append(errs, judge.broken...)
+	broken, left := s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	if left < 0 { // which rules were evaluated before is chance
+		return unknown, append(errs, field.Invalid(nil, "", "its rules cost too much to evaluate"))
+	}
+	return unknown, append(errs, inOrder(broken)...)
+}
+
+func isBelow(path, of string) bool {
+	rest, ok := strings.CutPrefix(path, of)
+	return ok && strings.IndexAny(rest, ".[") == 0
 }
 
 // hidesRules reports whether an API server does not evaluate rules after an error.
@@ -162,36 +205,20 @@ func hidesRules(e *field.Error) bool {
 	return false
 }
 
-// Unknown returns the paths of the fields of object that the schema does not have, sorted. It
-// ignores what is below a node of the wrong type, and metadata.
-func (s *Schema) Unknown(object map[string]any) []string {
-	var found []string
-	for name, value := range object {
-		switch below, ok := s.root.properties[name]; {
-		case name == "metadata":
-		case ok:
-			found = below.unknown(value, name, found)
-		case name != "apiVersion" && name != "kind":
-			found = append(found, name)
-		}
-	}
-	slices.Sort(found)
-	return found
-}
-
 // Siblings returns the names of the fields that the schema has where path ends, sorted.
 func (s *Schema) Siblings(path string) []string {
-	at := s.root
+	at := *s.structural
 	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 	for _, name := range steps[:max(0, len(steps)-1)] {
+		below, ok := at.Properties[name]
 		switch {
-		case at.properties[name] != nil:
-			at = at.properties[name]
-		case at.items != nil:
-			at = at.items
+		case ok:
+			at = below
+		case at.Items != nil:
+			at = *at.Items
 		default:
 			return nil
 		}
 	}
-	return at.names
+	return slices.Sorted(maps.Keys(at.Properties))
 }

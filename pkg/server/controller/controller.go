@@ -109,15 +109,9 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Schemas refuse resources, and can be prepared before the first.
-type Schemas interface {
-	resource.Schemas
-	Prepare() error
-}
-
 // New returns a Controller for the API server of config. It compiles with
 // outside into set what schemas do not refuse, and logs to log.
-func New(config *rest.Config, set *service.Set, outside resolve.Outside, schemas Schemas, log *logrus.Logger, options Options) (*Controller, error) {
+func New(config *rest.Config, set *service.Set, outside resolve.Outside, schemas resource.Schemas, log *logrus.Logger, options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && options.LeaderElection {
 		return nil, errors.New("new controller: leader election needs the own namespace")
 	}
@@ -211,7 +205,6 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.started = time.Now()
 	c.secrets.grant = c.grantHint(ctx)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(c.schemas.schemas.Prepare) // while caches fill: a new resource counts at once
 	group.Go(func() error { c.secrets.set.Run(ctx); return nil })
 	group.Go(func() error { c.withheld.set.Run(ctx); return nil })
 	group.Go(func() error {

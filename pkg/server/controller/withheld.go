@@ -119,13 +119,13 @@ func byLevel(o *resource.Objects) map[verify.Namespace][]v1beta1.Object {
 // validated validates each spec that is read from the API server once, by this version's
 // schemas: a cluster with older CRDs may store what these refuse.
 type validated struct {
-	schemas Schemas
+	schemas resource.Schemas
 	mu      sync.Mutex
 	// refusals holds why the schema refuses a spec, nil if it does not, of each level.
 	refusals map[verify.Namespace]map[version]error
 }
 
-func newValidated(schemas Schemas) *validated {
+func newValidated(schemas resource.Schemas) *validated {
 	return &validated{schemas: schemas, refusals: map[verify.Namespace]map[version]error{}}
 }
 

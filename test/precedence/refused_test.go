@@ -1,7 +1,7 @@
 package precedence
 
 import (
-	"fmt"
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -13,12 +13,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
-// A resource that the schema refuses, though a cluster stored it, allows nothing that it did not
-// allow before: neither as reading leaves it, nor if only compile looks at it.
+// No edit of a resource that the schema refuses, though a cluster stored it, lets in what the resource
+// itself does not.
 func TestNothingIsAllowedBecauseTheSchemaRefusesAResource(t *testing.T) {
-	engine, schemas := verify.NewEngine(nothing{}, now, verify.Options{}), schema.Embedded()
+	engine := verify.NewEngine(nothing{}, now, verify.Options{})
 	compared, denied := 0, 0
 	for seed := range count() / 50 {
 		d := newDice(seed)
@@ -27,26 +28,21 @@ func TestNothingIsAllowedBecauseTheSchemaRefusesAResource(t *testing.T) {
 		require.NoError(t, shelves.fill(w.Evidence))
 		objects := w.objects()
 		i := d.IntN(len(objects.Resources))
-		damaged, _ := objects.Resources[i].DeepCopyObject().(v1beta1.Object)
-		d.damage(damaged)
-		why := schemas.Refuses(t.Context(), damaged)
-		require.Error(t, why, "seed %d: %+v", seed, damaged)
+		edited, why := d.refused(t, objects.Resources[i])
 		before, _ := resolve.New(objects, nil, shelves.outside())
-		for name, object := range map[string]v1beta1.Object{"as it is read": resource.Refuse(damaged, why), "unread": damaged} {
-			changed := objects
-			changed.Resources = slices.Clone(objects.Resources)
-			changed.Resources[i] = object
-			after, problems := resolve.New(changed, nil, shelves.outside())
-			require.True(t, slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == resource.RefOf(object) }), "seed %d, %s: nobody is told of %s: %v", seed, name, resource.RefOf(object), why)
-			for namespace := range w.Namespaces {
-				for _, asked := range images() {
-					was, is := ask(t, engine, before, namespace, asked), ask(t, engine, after, namespace, asked)
-					// An exception lets in what is denied, and not what is undecided.
-					more := is.Outcome == policy.Allowed && (was.Outcome == policy.Denied || was.Outcome == policy.Undecided && is.Exception == (policy.ObjectRef{}))
-					require.False(t, more, "seed %d, %s: %s in %s is allowed since %s is refused: %v", seed, name, asked.Name, namespace, resource.RefOf(object), why)
-					if compared++; is.Outcome != policy.Allowed && was.Outcome == policy.Allowed {
-						denied++
-					}
+		changed := objects
+		changed.Resources = slices.Clone(objects.Resources)
+		changed.Resources[i] = resource.Refuse(edited, why)
+		after, problems := resolve.New(changed, nil, shelves.outside())
+		require.True(t, slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == resource.RefOf(edited) }), "seed %d: nobody is told of %s: %v", seed, resource.RefOf(edited), why)
+		for namespace := range w.Namespaces {
+			for _, asked := range images() {
+				was, is := ask(t, engine, before, namespace, asked), ask(t, engine, after, namespace, asked)
+				// An exception lets in what is denied, and not what is undecided.
+				more := is.Outcome == policy.Allowed && (was.Outcome == policy.Denied || was.Outcome == policy.Undecided && is.Exception == (policy.ObjectRef{}))
+				require.False(t, more, "seed %d: %s in %s is allowed since %s is refused: %v", seed, asked.Name, namespace, resource.RefOf(edited), why)
+				if compared++; is.Outcome != policy.Allowed && was.Outcome == policy.Allowed {
+					denied++
 				}
 			}
 		}
@@ -55,110 +51,38 @@ func TestNothingIsAllowedBecauseTheSchemaRefusesAResource(t *testing.T) {
 	require.Greater(t, denied, compared/100)
 }
 
-// damage makes a resource one that its schema refuses, in a way that compile cannot use either.
-func (d dice) damage(object v1beta1.Object) {
-	switch o := object.(type) {
-	case *v1beta1.Verifier:
-		d.damageVerifier(&o.Spec)
-	case *v1beta1.ClusterVerifier:
-		d.damageVerifier(&o.Spec)
-	case *v1beta1.VerificationPolicy:
-		d.damagePolicy(&o.Spec)
-	case *v1beta1.ClusterVerificationPolicy:
-		if d.once(3) {
-			o.Spec.Scope = "Perhaps"
-			return
+// refused returns a resource with one edit of its spec that the schema refuses, and why it does.
+func (d dice) refused(t *testing.T, object v1beta1.Object) (v1beta1.Object, error) {
+	t.Helper()
+	kind, ok := v1beta1.KindNamed(resource.RefOf(object).Kind)
+	require.True(t, ok)
+	text, err := json.Marshal(object)
+	require.NoError(t, err)
+	for range 10_000 {
+		var whole map[string]any
+		require.NoError(t, json.Unmarshal(text, &whole))
+		spec, ok := whole["spec"].(map[string]any)
+		require.True(t, ok)
+		written.Edit(d.Rand, spec)
+		other, err := json.Marshal(whole)
+		require.NoError(t, err)
+		edited := kind.New()
+		if json.Unmarshal(other, edited) != nil || movesNamespaces(object, edited) {
+			continue
 		}
-		d.damagePolicy(&o.Spec)
-	case *v1beta1.Store:
-		o.Spec.Registries = pick(d, nil, []string{}, []string{""})
-	case *v1beta1.ClusterStore:
-		o.Spec.Registries = pick(d, nil, []string{}, []string{""})
-	case *v1beta1.TrustStore:
-		d.damageTrustStore(&o.Spec.Type, &o.Spec.Source.Inline)
-	case *v1beta1.ClusterTrustStore:
-		d.damageTrustStore(&o.Spec.Type, &o.Spec.Source.Inline)
-	case *v1beta1.Exception:
-		d.damageTerms(&o.Spec)
-	case *v1beta1.ClusterException:
-		d.damageTerms(&o.Spec)
-	case *v1beta1.Tenant:
-		// It still says which namespaces it has: with others it would be another Tenant, and what
-		// this one denied would be nobody's.
-		if o.Spec.NamespacePrefix == "" && d.once(2) {
-			o.Spec.NamespacePrefix = pick(d, "UPPER-", "nodash")
-		} else {
-			o.Spec.Verification.PolicyLevel = "Perhaps"
-		}
-	default:
-		panic(fmt.Sprintf("worlds have no %T", object))
-	}
-}
-
-func (d dice) damageVerifier(spec *v1beta1.VerifierSpec) {
-	switch d.IntN(4) {
-	case 0:
-		spec.Type = pick[v1beta1.VerifierType](d, "", "Perhaps", v1beta1.VerifierTypeNotation)
-	case 1:
-		spec.Cosign, spec.Attestation = nil, nil
-	case 2:
-		spec.Images = pick(d, []string{""}, []string{"**", ""})
-	default:
-		for _, signers := range signersOf(spec) {
-			signers.Keyless = &v1beta1.Keyless{}
+		if why := schema.Embedded().Refuses(t.Context(), edited); why != nil {
+			return edited, why
 		}
 	}
+	require.FailNow(t, "the schema refuses no edit", "%s", text)
+	return nil, nil
 }
 
-func signersOf(spec *v1beta1.VerifierSpec) (found []*v1beta1.Signers) {
-	if spec.Cosign != nil {
-		found = append(found, &spec.Cosign.Signers)
-	}
-	if spec.Attestation != nil {
-		found = append(found, &spec.Attestation.Signers)
-	}
-	return found
-}
-
-func (d dice) damagePolicy(spec *v1beta1.VerificationPolicySpec) {
-	if len(spec.Rules) == 0 || d.once(3) {
-		if d.once(2) {
-			spec.DefaultAction = "Perhaps"
-		} else {
-			spec.EnforcementAction = "Perhaps"
-		}
-		return
-	}
-	rule := &spec.Rules[d.IntN(len(spec.Rules))]
-	switch d.IntN(4) {
-	case 0:
-		rule.Images = pick(d, nil, []string{}, []string{""})
-	case 1:
-		rule.Action = "Perhaps"
-	case 2:
-		rule.Action, rule.Require = v1beta1.RuleActionAllow, []v1beta1.Requirement{{AnyOf: []string{"v"}}}
-	default:
-		rule.Action, rule.Require = v1beta1.RuleActionRequire, pick(d, nil, []v1beta1.Requirement{}, []v1beta1.Requirement{{}}, []v1beta1.Requirement{{AnyOf: []string{"v"}, AllOf: []string{"v"}}})
-	}
-}
-
-func (d dice) damageTrustStore(kind *v1beta1.TrustStoreType, inline *string) {
-	if d.once(2) {
-		*kind = pick[v1beta1.TrustStoreType](d, "", "Perhaps")
-		return
-	}
-	*inline = ""
-}
-
-func (d dice) damageTerms(terms *v1beta1.ExceptionSpec) {
-	switch d.IntN(3) {
-	case 0:
-		terms.Until = pick(d, "", "soon", "2030-01-02")
-	case 1:
-		terms.Reason = pick(d, "", "a\nb", "\x1b[31m")
-	default:
-		terms.Ticket = "a\tb"
-	}
+// movesNamespaces reports whether an edit makes another Tenant: what the first one denied would be nobody's.
+func movesNamespaces(object, edited v1beta1.Object) bool {
+	was, ok := object.(*v1beta1.Tenant)
+	is, _ := edited.(*v1beta1.Tenant)
+	return ok && (was.Spec.HomeNamespace != is.Spec.HomeNamespace || was.Spec.NamespacePrefix != is.Spec.NamespacePrefix || !slices.Equal(was.Spec.Namespaces, is.Spec.Namespaces))
 }
 
 // verdict is an outcome, and the exception that made it.

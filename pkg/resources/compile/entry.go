@@ -1,7 +1,8 @@
 // Package compile turns one resource into its compiled part: a Verifier into a Checker with its
 // keys, a Store into credentials and mirrors, a policy into rules. It reads what the resource refers
 // to and knows no other, so it does not say where it applies. An error is for the resource's owner,
-// and what has one denies.
+// and what has one denies. It takes specs that package schema has validated: of a word that it does
+// not know it makes the strictest that there is, and of what is missing a broken resource.
 package compile
 
 import (

@@ -53,19 +53,8 @@ func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimit
 	switch {
 	case e.Err() != nil:
 		return nil, e.Err()
-	case spec.Until == "":
-		return nil, errors.New("spec.until is missing: an exception has to end; write a time of the form YYYY-MM-DDThh:mm:ssZ")
-	case strings.TrimSpace(spec.Reason) == "":
-		return nil, errors.New("spec.reason is empty; say why the exception is needed")
-	case policy.OneLine(spec.Reason) != spec.Reason:
-		return nil, errors.New("spec.reason must be one line of printable characters")
-	case policy.OneLine(spec.Ticket) != spec.Ticket:
-		return nil, errors.New("spec.ticket must be one line of printable characters")
 	case e.Source.Namespace != "" && (spec.Delegate != nil || spec.OverrideMandatory || len(spec.Namespaces) > 0):
 		return nil, errors.New("only a ClusterException can have spec.delegate, spec.overrideMandatory and spec.namespaces; remove them")
-	}
-	if err := exactlyOne("spec", member{"images", len(spec.Images) > 0}, member{"delegate", spec.Delegate != nil}); err != nil {
-		return nil, err
 	}
 	x.why = why(spec)
 	if spec.Delegate != nil {

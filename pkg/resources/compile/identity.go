@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -14,9 +13,6 @@ import (
 // ServiceAccount, or as the pod if there is neither, which only a resource of the cluster
 // may leave out.
 func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m Referenced) (external.Identity, error) {
-	if err := atMostOne(field, member{"secretRef", secret != nil}, member{"serviceAccount", as != nil}); err != nil {
-		return nil, err
-	}
 	switch {
 	case as != nil:
 		federation, err := federationOf(field+".serviceAccount", *as)
@@ -38,22 +34,15 @@ func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference,
 
 // federationOf returns which account of which cloud trusts a ServiceAccount.
 func federationOf(field string, as v1beta1.CloudServiceAccount) (external.Federation, error) {
-	if err := exactlyOne(field, member{"aws", as.AWS != nil}, member{"azure", as.Azure != nil}, member{"google", as.Google != nil}); err != nil {
-		return external.Federation{}, err
-	}
 	switch {
-	case as.AWS != nil && as.AWS.RoleARN == "":
-		return external.Federation{}, errors.New(field + ".aws.roleARN is missing: the role to assume")
 	case as.AWS != nil:
 		return external.Federation{AWSRoleARN: as.AWS.RoleARN, AWSRegion: as.AWS.Region}, nil
-	case as.Azure != nil && (as.Azure.TenantID == "" || as.Azure.ClientID == ""):
-		return external.Federation{}, errors.New(field + ".azure needs tenantID and clientID")
 	case as.Azure != nil:
 		return external.Federation{AzureTenantID: as.Azure.TenantID, AzureClientID: as.Azure.ClientID}, nil
-	case as.Google.Provider == "":
-		return external.Federation{}, errors.New(field + ".google.provider is missing: the workload identity provider")
+	case as.Google != nil:
+		return external.Federation{GoogleProvider: as.Google.Provider, GoogleServiceAccount: as.Google.ServiceAccount}, nil
 	}
-	return external.Federation{GoogleProvider: as.Google.Provider, GoogleServiceAccount: as.Google.ServiceAccount}, nil
+	return external.Federation{}, notKnown(field)
 }
 
 // accountOf returns the identity of a ServiceAccount.
@@ -94,9 +83,6 @@ func secretIdentity(ref v1beta1.Reference, m Referenced) (external.Identity, err
 func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m Referenced) (external.Identity, error) {
 	const field = "spec.identity"
 	as, provider := identity.ServiceAccount, identity.Provider
-	if err := KnownWord(field+".provider", provider, v1beta1.RegistryProviderECR, v1beta1.RegistryProviderACR, v1beta1.RegistryProviderGAR, v1beta1.RegistryProviderGHCR); err != nil {
-		return nil, err
-	}
 	needs := ""
 	switch {
 	case provider == v1beta1.RegistryProviderGHCR && identity.SecretRef == nil:
@@ -118,16 +104,13 @@ func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity,
 // vaultIdentity returns the identity that reads Vault.
 func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m Referenced) (external.Identity, error) {
 	const field = "spec.source.vault"
-	if err := exactlyOne(field, member{"tokenSecretKeyRef", v.TokenSecretKeyRef != nil}, member{"serviceAccount", v.ServiceAccount != nil}); err != nil {
-		return nil, err
-	}
 	switch {
-	case v.ServiceAccount != nil && v.ServiceAccount.Role == "":
-		return nil, errors.New(field + ".serviceAccount.role is missing: the role in Vault to log in with")
 	case v.ServiceAccount != nil:
 		as, err := accountOf(owner, v.ServiceAccount.Reference,
 			external.Federation{VaultRole: v.ServiceAccount.Role, VaultMount: v.ServiceAccount.Mount, VaultNamespace: v.VaultNamespace}, m)
 		return as, fieldError(field+".serviceAccount", err)
+	case v.TokenSecretKeyRef == nil:
+		return nil, notKnown(field)
 	}
 	token, err := m.key(resource.KindSecret, *v.TokenSecretKeyRef)
 	if err != nil {

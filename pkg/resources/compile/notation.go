@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -15,9 +14,6 @@ import (
 
 func notationChecker(name string, spec v1beta1.NotationVerifier, stores TrustStores, revokers Revokers) (verify.Checker, []string, error) {
 	options := notation.Options{Name: name, TrustedIdentities: spec.TrustedIdentities}
-	if err := checkSchemes(spec); err != nil {
-		return nil, nil, err
-	}
 	if err := notationModes(&options, spec, stores.owner(), revokers); err != nil {
 		return nil, nil, err
 	}
@@ -39,22 +35,6 @@ func notationChecker(name string, spec v1beta1.NotationVerifier, stores TrustSto
 		return nil, nil, fmt.Errorf("spec.notation: %w", err)
 	}
 	return checker, append(used, lists...), nil
-}
-
-// checkSchemes refuses fields that contradict each other, as the CRD does.
-func checkSchemes(spec v1beta1.NotationVerifier) error {
-	authorities := spec.SigningAuthorities != nil && len(spec.SigningAuthorities.TrustStoreRefs) > 0
-	switch {
-	case spec.SigningAuthorities != nil && !authorities:
-		return errors.New("spec.notation.signingAuthorities.trustStoreRefs is empty: no signing authority could be trusted")
-	case len(spec.TrustStoreRefs) == 0 && !authorities:
-		return errors.New("spec.notation.trustStoreRefs is empty: without a certificate nothing can be verified; name trust stores there or in spec.notation.signingAuthorities")
-	case spec.AWSSigner != nil && (!authorities || len(spec.TrustStoreRefs) > 0):
-		return errors.New("spec.notation.awsSigner needs spec.notation.signingAuthorities with AWS's root and no spec.notation.trustStoreRefs")
-	case spec.Timestamps != nil && len(spec.TrustStoreRefs) == 0:
-		return errors.New("spec.notation.timestamps is for spec.notation.trustStoreRefs: a signing authority states the time itself; remove it")
-	}
-	return nil
 }
 
 // notationAnchors looks up the trust stores of each kind, and returns their fingerprints.
@@ -90,10 +70,10 @@ func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, s
 // awsSigner returns which signatures of AWS Signer count.
 func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revokers) (*notation.AWSSigner, error) {
 	made := &notation.AWSSigner{Profiles: spec.AWSSigner.Profiles}
-	if err := KnownWord("spec.notation.awsSigner.revocation", spec.AWSSigner.Revocation, "", v1beta1.RevocationModeCheck, v1beta1.RevocationModeIgnore); err != nil {
-		return nil, err
-	}
-	if spec.AWSSigner.Revocation == v1beta1.RevocationModeIgnore {
+	switch {
+	case spec.SigningAuthorities == nil:
+		return nil, notKnown("spec.notation.signingAuthorities")
+	case spec.AWSSigner.Revocation == v1beta1.RevocationModeIgnore:
 		return made, nil
 	}
 	const orIgnore = "or set spec.notation.awsSigner.revocation to Ignore"
@@ -139,29 +119,22 @@ func awsSignerAsker(refs []v1beta1.TrustStoreRef, stores TrustStores) (as extern
 }
 
 // notationModes converts the enum fields.
-func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, owner verify.Namespace, revokers Revokers) (err error) {
-	timestamps, revocation := v1beta1.TimestampMode(""), revocationOf(spec)
-	if spec.Timestamps != nil {
-		timestamps = spec.Timestamps.VerifyTimestamp
-	}
-	if err := cmp.Or(KnownWord("spec.notation.level", spec.Level, "", v1beta1.NotationLevelStrict, v1beta1.NotationLevelPermissive),
-		KnownWord("spec.notation.timestamps.verifyTimestamp", timestamps, "", v1beta1.TimestampModeAlways, v1beta1.TimestampModeAfterCertificateExpiry),
-		KnownWord("spec.notation.revocation", revocation, v1beta1.RevocationModeCheck, v1beta1.RevocationModeIgnore)); err != nil {
-		return err
-	}
+func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, owner verify.Namespace, revokers Revokers) error {
 	options.Level = notation.Strict
 	if spec.Level == v1beta1.NotationLevelPermissive {
 		options.Level = notation.Permissive
 	}
-	options.TimestampAfterExpiry = timestamps == v1beta1.TimestampModeAfterCertificateExpiry
-	if revocation == v1beta1.RevocationModeCheck {
+	options.TimestampAfterExpiry = spec.Timestamps != nil && spec.Timestamps.VerifyTimestamp == v1beta1.TimestampModeAfterCertificateExpiry
+	if revocationOf(spec) == v1beta1.RevocationModeCheck {
 		if revokers.Revocation == nil {
 			return errors.New("spec.notation.revocation is Check (the default), but revocation checks are not available")
 		}
 		options.Revocation = revokers.Revocation(owner)
 	}
-	options.Overrides, err = notationOverrides(spec.Overrides)
-	return err
+	if o := spec.Overrides; o != nil {
+		options.Overrides = notation.Overrides{Expiry: overrideOf(o.Expiry), AuthenticTimestamp: overrideOf(o.AuthenticTimestamp), Revocation: overrideOf(o.Revocation)}
+	}
+	return nil
 }
 
 // revocationOf returns whether certificates are checked for revocation: by default they are,
@@ -169,33 +142,21 @@ func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, own
 // specification, "Signature Verification details"). AWS Signer is asked instead, as its
 // plugin for notation does.
 func revocationOf(spec v1beta1.NotationVerifier) v1beta1.RevocationMode {
-	switch {
-	case spec.Revocation != "":
-		return spec.Revocation
-	case spec.AWSSigner != nil:
+	if spec.Revocation == v1beta1.RevocationModeIgnore || spec.Revocation == "" && spec.AWSSigner != nil {
 		return v1beta1.RevocationModeIgnore
 	}
 	return v1beta1.RevocationModeCheck
 }
 
-func notationOverrides(spec *v1beta1.NotationOverrides) (overrides notation.Overrides, err error) {
-	if spec == nil {
-		return overrides, nil
+func overrideOf(action v1beta1.OverrideAction) notation.Action {
+	switch action {
+	case "":
+		return notation.AsLevel
+	case v1beta1.OverrideActionLog:
+		return notation.Log
+	case v1beta1.OverrideActionEnforce:
 	}
-	for _, check := range []struct {
-		name   string
-		from   v1beta1.OverrideAction
-		action *notation.Action
-	}{
-		{"expiry", spec.Expiry, &overrides.Expiry}, {"authenticTimestamp", spec.AuthenticTimestamp, &overrides.AuthenticTimestamp},
-		{"revocation", spec.Revocation, &overrides.Revocation},
-	} {
-		if err := KnownWord("spec.notation.overrides."+check.name, check.from, "", v1beta1.OverrideActionEnforce, v1beta1.OverrideActionLog); err != nil {
-			return overrides, err
-		}
-		*check.action = map[v1beta1.OverrideAction]notation.Action{v1beta1.OverrideActionEnforce: notation.Enforce, v1beta1.OverrideActionLog: notation.Log}[check.from]
-	}
-	return overrides, nil
+	return notation.Enforce
 }
 
 // certificates returns the certificates of trust stores of one type, and the stores'

@@ -60,6 +60,7 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 		authorities = "signingAuthorities: {trustStoreRefs: [{name: authorities}]}"
 		access      = "awsSigner: {secretRef: {name: aws}}\n"
 		aws         = "awsSigner: {profiles: [\"" + awsProfile + "\"]}"
+		refused     = "this version's CRD refuses it"
 	)
 	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
 	for name, c := range map[string]struct {
@@ -69,17 +70,17 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 		"AWS Signer":                      {access, authorities + ", " + aws, ""},
 		"AWS Signer without revocation":   {"", authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}", ""},
 		"nobody who asks AWS Signer":      {"", authorities + ", " + aws, "configures the identity for AWS Signer: set spec.awsSigner there"},
-		"no signing authorities":          {"", "signingAuthorities: {trustStoreRefs: []}, trustedIdentities: [\"*\"]", "spec.notation.signingAuthorities.trustStoreRefs is empty"},
-		"AWS Signer without its root":     {"", "trustStoreRefs: [{name: certificates}], " + aws, "needs spec.notation.signingAuthorities"},
-		"AWS Signer and certificates":     {access, "trustStoreRefs: [{name: certificates}], " + authorities + ", " + aws, "no spec.notation.trustStoreRefs"},
-		"timestamps of nobody":            {"", authorities + ", trustedIdentities: [\"*\"], timestamps: {trustStoreRefs: [{name: authorities}]}", "spec.notation.timestamps is for"},
+		"no signing authorities":          {"", "signingAuthorities: {trustStoreRefs: []}, trustedIdentities: [\"*\"]", refused},
+		"AWS Signer without its root":     {"", "trustStoreRefs: [{name: certificates}], " + aws, refused},
+		"AWS Signer and certificates":     {access, "trustStoreRefs: [{name: certificates}], " + authorities + ", " + aws, refused},
+		"timestamps of nobody":            {"", authorities + ", trustedIdentities: [\"*\"], timestamps: {trustStoreRefs: [{name: authorities}]}", refused},
 		"certificates as authorities":     {"", "signingAuthorities: {trustStoreRefs: [{name: certificates}]}, trustedIdentities: [\"*\"]", "it must be of type SigningAuthorities"},
 		"authorities as certificates":     {"", "trustStoreRefs: [{name: authorities}], trustedIdentities: [\"*\"]", "it must be of type Certificates"},
 		"no identity":                     {"", authorities, "without trusted identities"},
 		"a profile of every account":      {access, authorities + ", awsSigner: {profiles: [\"arn:aws:signer:eu-west-1:*:/signing-profiles/release\"]}", "not the full ARN"},
 		"every profile":                   {access, authorities + ", awsSigner: {profiles: [\"*\"]}", "not the full ARN"},
 		"no profile":                      {access, authorities + ", awsSigner: {profiles: []}", "every AWS customer"},
-		"another word for revocation":     {access, authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Maybe}", "must be Check or Ignore"},
+		"another word for revocation":     {access, authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Maybe}", refused},
 		"a ServiceAccount with a role":    {"awsSigner: {serviceAccount: {name: signer, aws: {roleARN: \"arn:aws:iam::123456789012:role/signer\"}}}\n", authorities + ", " + aws, ""},
 		"a ServiceAccount without a role": {"awsSigner: {serviceAccount: {name: signer}}\n", authorities + ", " + aws, "AWS Signer needs serviceAccount.aws"},
 		"a namespace as the pod":          {"awsSigner: {}\n", authorities + ", " + aws, "spec.awsSigner needs secretRef or serviceAccount"},
@@ -87,9 +88,13 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a asked
-			_, problems := resolve.New(written.Objects(t, credentials, written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", c.store)),
+			objects := written.Objects(t, credentials, written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", c.store)),
 				written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")),
-				written.Object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, a.outside())
+				written.Object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}"))
+			if c.want == refused {
+				objects = written.AsRead(t, objects)
+			}
+			_, problems := resolve.New(objects, nil, a.outside())
 			if c.want == "" {
 				require.Empty(t, problems)
 				return

@@ -121,7 +121,6 @@ func TestLocationsThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 		"mirrors: [{host: \"{registry}\"}]":                              "spec.mirrors[0]",
 		"mirrors: [{host: a.example.com}, {host: https://b.example}]":    "spec.mirrors[1]",
 		"mirrors: [{host: a.example.com, path: \"{tag}\"}]":              "spec.mirrors[0]",
-		"mirrors: [{host: a.example.com, fallback: Sometimes}]":          "spec.mirrors[0].fallback",
 		"mirrors: [" + strings.Repeat("{host: a.example.com},", 5) + "]": "the limit is 4",
 		"evidence: {repositories: []}":                                   "spec.evidence.repositories is empty",
 		"evidence: {repositories: [], exclusive: true}":                  "spec.evidence.repositories is empty",

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,20 +52,15 @@ func (p *Policy) read(e Entry[v1beta1.VerificationPolicySpec]) (err error) {
 		return err
 	}
 	p.Warns = e.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
-	if err := KnownWord("spec.enforcementAction", e.Spec.EnforcementAction, "", v1beta1.EnforcementActionDeny, v1beta1.EnforcementActionWarn); err != nil {
-		return err
+	if p.Tags = e.Spec.Tags; p.Tags != "" && p.Tags != v1beta1.TagActionLeave {
+		p.Tags = v1beta1.TagActionPin
 	}
-	if err := KnownWord("spec.tags", e.Spec.Tags, "", v1beta1.TagActionPin, v1beta1.TagActionLeave); err != nil {
-		return err
-	}
-	p.Tags = e.Spec.Tags
 	if e.Refused != nil {
 		return e.Refused
 	}
-	var none error
+	p.Fallback = fallback(e.Source, e.Spec.DefaultAction)
 	p.Rules, err = rules(e.Source, e.Spec.Rules)
-	p.Fallback, none = fallback(e.Source, e.Spec.DefaultAction)
-	return errors.Join(err, none)
+	return err
 }
 
 // ContactOf returns whom to ask as denials show it: files may have text that the CRD refuses.
@@ -74,29 +68,21 @@ func ContactOf(text v1beta1.Contact) string {
 	return strings.TrimSpace(policy.Shown(string(text), maxContact))
 }
 
-// isMandatory reports whether the policy applies to every namespace. If the scope is
-// unknown, it returns an error, and true for a cluster policy: an unreadable mandatory policy
-// must not vanish.
+// isMandatory reports whether the policy applies to every namespace. A cluster policy that cannot
+// be read does: if it is mandatory, it must not vanish.
 func isMandatory(e Entry[v1beta1.VerificationPolicySpec]) (bool, error) {
 	inCluster := e.Source.Kind == v1beta1.KindClusterVerificationPolicy
 	if e.Broken != nil {
 		return inCluster, e.Broken
 	}
-	if !inCluster && e.Spec.Scope != "" {
-		return false, errors.New("only a ClusterVerificationPolicy has spec.scope; remove it")
-	}
-	if err := KnownWord("spec.scope", e.Spec.Scope, "", v1beta1.PolicyScopeFallback, v1beta1.PolicyScopeMandatory); err != nil {
-		return inCluster, err
-	}
-	return e.Spec.Scope == v1beta1.PolicyScopeMandatory, nil
+	return inCluster && e.Spec.Scope != "" && e.Spec.Scope != v1beta1.PolicyScopeFallback, nil
 }
 
-func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) (v1beta1.DefaultAction, error) {
-	if action == v1beta1.DefaultActionInherit && source.Namespace == "" {
-		return "", errors.New("spec.defaultAction is Inherit, but no level comes after the cluster's; it must be Deny or Allow")
+func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) v1beta1.DefaultAction {
+	if action == v1beta1.DefaultActionAllow || action == v1beta1.DefaultActionInherit && source.Namespace != "" {
+		return action
 	}
-	action = cmp.Or(action, v1beta1.DefaultActionDeny)
-	return action, KnownWord("spec.defaultAction", action, v1beta1.DefaultActionDeny, v1beta1.DefaultActionAllow, v1beta1.DefaultActionInherit)
+	return v1beta1.DefaultActionDeny
 }
 
 func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, error) {
@@ -114,23 +100,19 @@ func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, 
 
 func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule) (verify.Rule, error) {
 	images, err := patterns(field+".images", spec.Images)
-	if unknown := KnownWord(field+".action", spec.Action, "", v1beta1.RuleActionRequire, v1beta1.RuleActionAllow, v1beta1.RuleActionDeny); unknown != nil {
-		return verify.Rule{}, errors.Join(err, unknown)
-	}
-	wrong := []error{err, KnownWord(field+".index", spec.Index, "", v1beta1.IndexModeItself, v1beta1.IndexModeItselfOrEveryManifest)}
+	wrong := []error{err}
 	rule := verify.Rule{Source: source, Images: images, IndexManifests: spec.Index == v1beta1.IndexModeItselfOrEveryManifest}
 	switch spec.Action {
 	case v1beta1.RuleActionAllow:
 		rule.Action = verify.Allow
-	case v1beta1.RuleActionDeny:
-		rule.Action = verify.Deny
 	case "", v1beta1.RuleActionRequire:
+	case v1beta1.RuleActionDeny:
+		fallthrough
+	default:
+		rule.Action = verify.Deny
 	}
-	switch {
-	case rule.Action == verify.Require && len(spec.Require) == 0:
-		wrong = append(wrong, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing; say action: Allow to allow the images without verification", field))
-	case rule.Action != verify.Require && len(spec.Require) > 0:
-		wrong = append(wrong, fmt.Errorf("%s.require is for action Require, and the action is %s; remove one of them", field, spec.Action))
+	if (rule.Action == verify.Require) != (len(spec.Require) > 0) {
+		wrong = append(wrong, notKnown(field+".require"))
 	}
 	for j, requirement := range spec.Require {
 		compiled, err := compileRequirement(fmt.Sprintf("%s.require[%d]", field, j), requirement)
@@ -143,23 +125,21 @@ func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule)
 }
 
 func compileRequirement(field string, r v1beta1.Requirement) (verify.Requirement, error) {
-	compiled := verify.Requirement{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
-	if err := exactlyOne(field, member{"anyOf", len(r.AnyOf) > 0}, member{"allOf", len(r.AllOf) > 0}, member{"types", len(r.Types) > 0}, member{"expression", r.Expression != ""}); err != nil {
-		return verify.Requirement{}, err
-	}
-	for _, t := range r.Types {
-		switch t {
-		case v1beta1.VerifierTypeCosign, v1beta1.VerifierTypeNotation, v1beta1.VerifierTypeAttestation:
-		default:
-			return verify.Requirement{}, fmt.Errorf("%s.types has %q, it must be one of Cosign, Notation, Attestation", field, t)
-		}
-		compiled.Types = append(compiled.Types, string(t))
-	}
-	if r.Expression != "" {
+	compiled := verify.Requirement{AtLeast: 1}
+	switch {
+	case len(r.AllOf) > 0:
+		compiled.AllOf = r.AllOf
+	case len(r.AnyOf) > 0:
+		compiled.AnyOf = r.AnyOf
+	case len(r.Types) > 0:
+		compiled.Types = MapSlice(r.Types, func(t v1beta1.VerifierType) string { return string(t) })
+	case r.Expression != "":
 		var err error
 		if compiled.Condition, err = condition(r.Expression); err != nil {
 			return verify.Requirement{}, fmt.Errorf("%s.expression: %w", field, err)
 		}
+	default:
+		return verify.Requirement{}, notKnown(field)
 	}
 	if r.AtLeast != nil {
 		compiled.AtLeast = int(*r.AtLeast)

@@ -111,9 +111,6 @@ func (m Referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, er
 	if bundle == nil {
 		return nil, nil
 	}
-	if err := exactlyOne(field, member{"inline", bundle.Inline != ""}, member{"secretKeyRef", bundle.SecretKeyRef != nil}, member{"configMapKeyRef", bundle.ConfigMapKeyRef != nil}); err != nil {
-		return nil, err
-	}
 	switch {
 	case bundle.SecretKeyRef != nil:
 		content, err := m.key(resource.KindSecret, *bundle.SecretKeyRef)
@@ -121,6 +118,8 @@ func (m Referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, er
 	case bundle.ConfigMapKeyRef != nil:
 		content, err := m.key(resource.KindConfigMap, *bundle.ConfigMapKeyRef)
 		return content, fieldError(field+".configMapKeyRef", err)
+	case bundle.Inline == "":
+		return nil, notKnown(field)
 	}
 	return []byte(bundle.Inline), nil
 }

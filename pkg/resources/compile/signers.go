@@ -99,22 +99,19 @@ func belowField(field string, err error) error {
 }
 
 func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers, stores TrustStores) (compiled signers, err error) {
-	if err := exactlyOne(field, member{"keys", spec.Keys != nil}, member{"keyless", spec.Keyless != nil}); err != nil {
-		return compiled, err
-	}
-	if spec.Keyless != nil {
+	switch {
+	case spec.Keyless != nil:
 		err = compiled.trustIdentities(field+".keyless", *spec.Keyless, stores)
-	} else {
+	case spec.Keys != nil:
 		err = compiled.trustKeys(field+".keys", source, *spec.Keys, stores)
+	default:
+		err = notKnown(field)
 	}
 	return compiled, err
 }
 
 // trustKeys trusts keys, which are named after source where it holds them itself.
 func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.Keys, stores TrustStores) error {
-	if err := exactlyOne(field, member{"inline", spec.Inline != ""}, member{"trustStoreRefs", len(spec.TrustStoreRefs) > 0}); err != nil {
-		return err
-	}
 	var wrong []error
 	if spec.Inline != "" {
 		keys, err := trust.ParsePublicKeys([]byte(spec.Inline))

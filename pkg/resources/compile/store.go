@@ -71,9 +71,6 @@ func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Refer
 	if err := s.readPlaces(e.Spec); err != nil {
 		return nil, err
 	}
-	if err := atMostOne("spec", member{"identity", e.Spec.Identity != nil}, member{"imagePullSecrets", len(e.Spec.ImagePullSecrets) > 0}, member{"imagePullSecretsFrom", e.Spec.ImagePullSecretsFrom != nil}); err != nil {
-		return nil, err
-	}
 	switch {
 	case e.Refused != nil:
 		return nil, e.Refused
@@ -178,9 +175,6 @@ func (s *Store) readPlaces(spec v1beta1.StoreSpec) error {
 		if (len(s.Registries) > 1 || len(s.Patterns) > 0) && !strings.Contains(path, "{registry}") {
 			return fmt.Errorf("%s.path must have {registry}, because the store lists more than one registry or a pattern, and their repositories would be one at the mirror; "+
 				"write \"{registry}/{repository}\", or a store for each registry", field)
-		}
-		if err := KnownWord(field+".fallback", m.Fallback, "", v1beta1.MirrorFallbackNever, v1beta1.MirrorFallbackOrigin); err != nil {
-			return err
 		}
 		s.Mirrors = append(s.Mirrors, registry.Mirror{Location: registry.Location{Template: template, Named: named}, Origin: m.Fallback == v1beta1.MirrorFallbackOrigin})
 	}

@@ -95,7 +95,6 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 		"a pattern":                     {"team-a", `registries: ["*.example.com"]`, "spec.registries[0]: only a ClusterStore can list registries by pattern"},
 		"a wide pattern":                {"", `registries: ["*.com"]`, "spec.registries[0]: host pattern \"*.com\": the last two labels"},
 		"a pattern without TLS":         {"", "registries: [\"*.example.com\"]\ninsecurePlainHTTP: true", "insecurePlainHTTP cannot be used with patterns"},
-		"two logins":                    {"team-a", host + "imagePullSecrets: [{name: x}]\nimagePullSecretsFrom: {serviceAccount: {name: none}}", "spec: at most one of the fields in [identity imagePullSecrets imagePullSecretsFrom] may be set"},
 		"no account":                    {"team-a", host + "imagePullSecretsFrom: {serviceAccount: {name: elsewhere}}", "ServiceAccount team-a/elsewhere does not exist"},
 		"an account without secrets":    {"team-a", host + "imagePullSecretsFrom: {serviceAccount: {name: none}}", "ServiceAccount team-a/none has no imagePullSecrets"},
 		"an account without its secret": {"team-a", host + "imagePullSecretsFrom: {serviceAccount: {name: gone}}", "imagePullSecrets[0] of ServiceAccount team-a/gone: Secret team-a/gone does not exist"},

@@ -111,13 +111,6 @@ func hashed(content []byte) string {
 // cluster has no times.
 func TrustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (external.Value, error) {
 	s := spec.Source
-	if err := exactlyOne("spec.source", member{"inline", s.Inline != ""}, member{"secretKeyRef", s.SecretKeyRef != nil}, member{"configMapKeyRef", s.ConfigMapKeyRef != nil},
-		member{"kms", s.KMS != nil}, member{"vault", s.Vault != nil}, member{"tuf", s.TUF != nil}); err != nil {
-		return external.Value{}, err
-	}
-	if err := checkSourceType(spec); err != nil {
-		return external.Value{}, err
-	}
 	source, err := ExternalSource(owner, spec, m)
 	switch {
 	case err != nil:
@@ -131,29 +124,15 @@ func TrustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referen
 	case s.ConfigMapKeyRef != nil:
 		content, err := m.key(resource.KindConfigMap, *s.ConfigMapKeyRef)
 		return external.Value{Content: content}, fieldError("spec.source.configMapKeyRef", err)
+	case s.Inline == "":
+		return external.Value{}, notKnown("spec.source")
 	case len(s.Inline) > maxReferencedBytes:
 		return external.Value{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxReferencedBytes)
 	}
 	return external.Value{Content: []byte(s.Inline)}, nil
 }
 
-// checkSourceType rejects sources that cannot provide trust material of the spec's type.
-func checkSourceType(spec v1beta1.TrustStoreSpec) error {
-	switch s := spec.Source; {
-	case s.TUF != nil && spec.Type != v1beta1.TrustStoreTypeSigstoreRoot:
-		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1beta1.TrustStoreTypeSigstoreRoot)
-	case s.KMS != nil && spec.Type != v1beta1.TrustStoreTypePublicKeys:
-		return fmt.Errorf("spec.source.kms is only for spec.type %s", v1beta1.TrustStoreTypePublicKeys)
-	case s.Vault != nil && (spec.Type == v1beta1.TrustStoreTypeSigstoreRoot || spec.Type == v1beta1.TrustStoreTypeRevocationLists):
-		return fmt.Errorf("spec.source.vault is not for spec.type %s", spec.Type)
-	}
-	return nil
-}
-
 func (t *TrustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err error) {
-	if spec.Hash != "" && spec.Type != v1beta1.TrustStoreTypePublicKeys {
-		return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
-	}
 	switch spec.Type {
 	case v1beta1.TrustStoreTypePublicKeys:
 		if t.hash, err = hashOf(spec.Hash); err != nil {
@@ -167,7 +146,7 @@ func (t *TrustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err err
 	case v1beta1.TrustStoreTypeRevocationLists:
 		t.lists, err = trust.ParseRevocationLists(content)
 	default:
-		return fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
+		return notKnown("spec.type")
 	}
 	return fieldError(sourceField(spec.Source), err)
 }
@@ -186,8 +165,17 @@ func sourceField(source v1beta1.TrustSource) string {
 }
 
 func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
-	hashes := map[v1beta1.HashAlgorithm]crypto.Hash{v1beta1.HashAlgorithmSHA256: crypto.SHA256, v1beta1.HashAlgorithmSHA384: crypto.SHA384, v1beta1.HashAlgorithmSHA512: crypto.SHA512}
-	return hashes[name], KnownWord("spec.hash", name, "", v1beta1.HashAlgorithmSHA256, v1beta1.HashAlgorithmSHA384, v1beta1.HashAlgorithmSHA512)
+	switch name {
+	case "":
+		return 0, nil
+	case v1beta1.HashAlgorithmSHA256:
+		return crypto.SHA256, nil
+	case v1beta1.HashAlgorithmSHA384:
+		return crypto.SHA384, nil
+	case v1beta1.HashAlgorithmSHA512:
+		return crypto.SHA512, nil
+	}
+	return 0, notKnown("spec.hash")
 }
 
 // Shelf holds the trust stores of one level, by name.

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -57,32 +56,17 @@ func (v *Verifier) read(e Entry[v1beta1.VerifierSpec], stores TrustStores, revok
 	v.Images, wrong = patternsOrAll("spec.images", e.Spec.Images)
 	v.Uses = TrustStoresOf(stores.owner(), e.Spec)
 	spec := e.Spec
-	types := []struct {
-		name  v1beta1.VerifierType
-		field string
-		set   bool
-	}{{v1beta1.VerifierTypeCosign, "cosign", spec.Cosign != nil}, {v1beta1.VerifierTypeNotation, "notation", spec.Notation != nil}, {v1beta1.VerifierTypeAttestation, "attestation", spec.Attestation != nil}}
-	known := false
-	for _, t := range types {
-		if known = known || t.name == spec.Type; (t.name == spec.Type) != t.set {
-			err = cmp.Or(err, fmt.Errorf("spec.type %s needs spec.%s, and no other type may have it", t.name, t.field))
-		}
-	}
-	if !known {
-		err = fmt.Errorf("spec.type is %q, it must be one of Cosign, Notation, Attestation", spec.Type)
-	}
-	if err != nil {
-		return nil, errors.Join(wrong, err)
-	}
 	v.Command = command(spec)
 	var used []string
-	switch spec.Type {
-	case v1beta1.VerifierTypeCosign:
+	switch {
+	case spec.Type == v1beta1.VerifierTypeCosign && spec.Cosign != nil:
 		v.Checker, v.Signers, used, err = cosignChecker(e.Source, *spec.Cosign, stores)
-	case v1beta1.VerifierTypeNotation:
+	case spec.Type == v1beta1.VerifierTypeNotation && spec.Notation != nil:
 		v.Checker, used, err = notationChecker(e.Source.String(), *spec.Notation, stores, revokers)
-	case v1beta1.VerifierTypeAttestation:
+	case spec.Type == v1beta1.VerifierTypeAttestation && spec.Attestation != nil:
 		v.Checker, v.Signers, used, err = attestationChecker(e.Source, *spec.Attestation, stores)
+	default:
+		err = notKnown("spec")
 	}
 	if InlineKeys(spec) != "" { // then it trusts no others
 		v.Holds = v.Signers

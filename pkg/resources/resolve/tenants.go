@@ -40,8 +40,7 @@ func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
 			t.unusable[e.Source], t.partial = cmp.Or(e.Broken, err), true
 		} else if e.Broken != nil {
 			t.unusable[e.Source] = e.Broken
-		} else if err := cmp.Or(compile.KnownWord("spec.verification.policyLevel", e.Spec.Spec.Verification.PolicyLevel, "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster),
-			checkClaims(e.Spec.Spec, cluster.referenced.Namespace)); err != nil {
+		} else if err := cmp.Or(knownLevel(e.Spec.Spec.Verification.PolicyLevel), checkClaims(e.Spec.Spec, cluster.referenced.Namespace)); err != nil {
 			t.unusable[e.Source] = err
 		}
 		if said == nil {
@@ -112,6 +111,15 @@ func saidBy(tenant *v1beta1.Tenant) (said *v1beta1.Tenant, err error) {
 	reduced := *tenant
 	reduced.Spec = spec
 	return &reduced, wrong[0]
+}
+
+// knownLevel returns an error for a level that is not known here: it might allow more than the Tenant means.
+func knownLevel(level v1beta1.PolicyLevel) error {
+	switch level {
+	case "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster:
+		return nil
+	}
+	return fmt.Errorf("spec.verification.policyLevel is %.40q, it must be Namespace, Tenant or Cluster", level)
 }
 
 // checkClaims returns an error if a Tenant would have the namespace of what cluster resources

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -124,6 +126,18 @@ func PolicySpec(require string) string {
 type NoRegistry struct {
 	verify.Registry
 	Access registry.Access // that it was made with
+}
+
+// AsRead returns objects as whoever reads them passes them on: without the specs that the schema refuses.
+func AsRead(t *testing.T, o resource.Objects) resource.Objects {
+	t.Helper()
+	o.Resources = slices.Clone(o.Resources)
+	for i, object := range o.Resources {
+		if why := schema.Embedded().Refuses(t.Context(), object); why != nil {
+			o.Resources[i] = resource.Refuse(object, why)
+		}
+	}
+	return o
 }
 
 // Compiled compiles objects that reach nothing.

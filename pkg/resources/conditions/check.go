@@ -52,7 +52,7 @@ func Ineffective(s *resolve.Snapshot) []resource.Problem {
 // the default limit.
 func unreachable(s *resolve.Snapshot) []resource.Problem {
 	var found []resource.Problem
-	for _, e := range s.Cluster().Objects.Quotas {
+	for _, e := range resolve.EntriesOf[v1beta1.ClusterQuotaSpec](s.Cluster().Objects) {
 		if e.Broken == nil && e.Spec.MaxInFlight > verify.DefaultInFlight/2 {
 			found = append(found, resource.Problem{Source: e.Source, Reason: policy.ReasonNeverReached,
 				Message: fmt.Sprintf("spec.maxInFlight is %d, and a quota owner gets at most half of --limit in-flight, which is %d by default; set it to at most %d, or raise the flag with extraArgs of the chart", e.Spec.MaxInFlight, verify.DefaultInFlight, verify.DefaultInFlight/2)})

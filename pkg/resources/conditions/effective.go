@@ -219,7 +219,7 @@ func (c conditions) onlyWarns(p compile.Policy) string {
 }
 
 func effectiveQuota(s *resolve.Snapshot, source policy.ObjectRef) Condition {
-	for _, e := range s.Cluster().Objects.Quotas {
+	for _, e := range resolve.EntriesOf[v1beta1.ClusterQuotaSpec](s.Cluster().Objects) {
 		if e.Source != source {
 			continue
 		}

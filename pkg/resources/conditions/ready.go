@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"strings"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
@@ -14,7 +15,7 @@ import (
 // need, by verifier. cluster has the ClusterTrustStores.
 func reaches(l *resolve.Level, cluster *resolve.Level) map[policy.ObjectRef]string {
 	said := map[policy.ObjectRef]string{}
-	for _, e := range l.Objects.Verifiers {
+	for _, e := range resolve.EntriesOf[v1beta1.VerifierSpec](l.Objects) {
 		var certificates []*x509.Certificate
 		for _, source := range compile.TrustStoresOf(l.Objects.Namespace, e.Spec) {
 			certificates = append(certificates, certificatesOf(l, source, cluster)...)
@@ -47,10 +48,10 @@ func noted(l *resolve.Level) map[policy.ObjectRef]string {
 			said[f.Resource] += ". Note: " + f.String()
 		}
 	}
-	for _, e := range l.Objects.TrustStores {
+	for _, e := range resolve.EntriesOf[v1beta1.TrustStoreSpec](l.Objects) {
 		add(resource.TrustStoreExposures(e.Source, e.Spec))
 	}
-	for _, e := range l.Objects.Stores {
+	for _, e := range resolve.EntriesOf[v1beta1.StoreSpec](l.Objects) {
 		add(resource.StoreExposures(e.Source, e.Spec))
 	}
 	for source, ignored := range l.Ignored() { // last, so that they push out nothing

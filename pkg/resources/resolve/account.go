@@ -279,7 +279,7 @@ func (s *Snapshot) Crowded(share resource.Share, size int) bool {
 func Measured(o resource.Objects) *Snapshot {
 	levels := Group(o)
 	cluster := &Level{Objects: levels[verify.Cluster]}
-	cluster.quotas = cluster.compileQuotas(cluster.Objects.Quotas)
+	cluster.quotas = cluster.compileQuotas()
 	s := &Snapshot{cluster: cluster, tenancy: newTenancy(cluster.Objects, levels.labels()), levels: map[verify.Namespace]*Level{}, members: &members{}}
 	for namespace, found := range levels {
 		if namespace != verify.Cluster {

@@ -29,15 +29,17 @@ func sharedFingerprints(l *Level) shared {
 	for _, p := range l.patterns {
 		hosts = append(hosts, p.Hosts.String())
 	}
+	var exceptions []string
+	for _, e := range EntriesOf[v1beta1.ExceptionSpec](l.Objects) {
+		exceptions = append(exceptions, compile.Fingerprint(e.Source, e.Spec, []byte(e.Created.String()), e.Err()))
+	}
 	return shared{
-		verifiers: compile.DigestOf(compile.MapSlice(l.Verifiers, func(v compile.Verifier) string { return v.Fingerprint })),
-		stores:    compile.DigestOf(compile.MapSlice(l.stores, func(s compile.Store) string { return s.Fingerprint })),
-		policies:  compile.DigestOf(compile.MapSlice(l.Policies, func(p compile.Policy) string { return p.Fingerprint })),
-		mandatory: compile.DigestOf(compile.MapSlice(l.Mandatory, func(p compile.Policy) string { return p.Fingerprint })),
-		hosts:     compile.DigestOf(hosts),
-		exceptions: compile.DigestOf(compile.MapSlice(l.Objects.exceptions, func(e compile.Entry[v1beta1.ExceptionSpec]) string {
-			return compile.Fingerprint(e.Source, e.Spec, []byte(e.Created.String()), e.Err())
-		})),
+		verifiers:  compile.DigestOf(compile.MapSlice(l.Verifiers, func(v compile.Verifier) string { return v.Fingerprint })),
+		stores:     compile.DigestOf(compile.MapSlice(l.stores, func(s compile.Store) string { return s.Fingerprint })),
+		policies:   compile.DigestOf(compile.MapSlice(l.Policies, func(p compile.Policy) string { return p.Fingerprint })),
+		mandatory:  compile.DigestOf(compile.MapSlice(l.Mandatory, func(p compile.Policy) string { return p.Fingerprint })),
+		hosts:      compile.DigestOf(hosts),
+		exceptions: compile.DigestOf(exceptions),
 
 		credentials: compile.DigestOf(compile.MapSlice(l.stores, func(s compile.Store) string { return s.CredentialsHash + s.Way() })),
 	}
@@ -78,7 +80,7 @@ func (l *Level) fingerprintOf(name string) string {
 // usedOf returns the ClusterTrustStores that o names, as in level.uses.
 func usedOf(o *Objects, cluster *Level) map[string]string {
 	var uses map[string]string // most namespaces name none
-	for _, e := range o.Verifiers {
+	for _, e := range EntriesOf[v1beta1.VerifierSpec](o) {
 		for _, source := range compile.TrustStoresOf(o.Namespace, e.Spec) {
 			if source.Namespace == "" {
 				if uses == nil {

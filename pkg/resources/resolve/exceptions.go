@@ -50,7 +50,7 @@ func (c *compiler) exceptions(l *Level) {
 		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
 	}
 	tooMany, past := l.Objects.excess(true), l.excess.refusalOfExceptions()
-	for i, e := range l.Objects.exceptions {
+	for i, e := range EntriesOf[v1beta1.ExceptionSpec](l.Objects) {
 		x, err := compile.NewException(e, c.outside.Exceptions)
 		switch {
 		case tooMany != nil: // some of them are not even read

@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -78,21 +77,21 @@ func (c *compiler) level(l, cluster *Level, past excess) *Level {
 		// The scope of policies and the hosts of stores stay in force.
 		o.refuse(err)
 	}
-	if len(o.TrustStores) > 0 {
-		l.TrustStores = make(map[string]*compile.TrustStore, len(o.TrustStores))
-	}
-	for _, e := range o.TrustStores {
+	for _, e := range EntriesOf[v1beta1.TrustStoreSpec](o) {
+		if l.TrustStores == nil { // most namespaces have none
+			l.TrustStores = map[string]*compile.TrustStore{}
+		}
 		t, err := l.trustStore(e)
 		l.TrustStores[e.Source.Name] = t
 		l.problem(e.Source, err)
 	}
 	c.verifiers(l, cluster)
-	for _, e := range o.Stores {
+	for _, e := range EntriesOf[v1beta1.StoreSpec](o) {
 		s, err := l.store(e)
 		l.stores = append(l.stores, s)
 		l.problem(e.Source, err)
 	}
-	for _, e := range o.policies {
+	for _, e := range EntriesOf[v1beta1.VerificationPolicySpec](o) {
 		p, err := compile.NewPolicy(e)
 		if p.Mandatory {
 			l.Mandatory = append(l.Mandatory, p)
@@ -106,8 +105,8 @@ func (c *compiler) level(l, cluster *Level, past excess) *Level {
 	if cluster == nil {
 		l.limitSteps()
 		l.reachStores()
-		l.hosts, l.patterns = hostRules(o.Stores, l.stores)
-		l.quotas = l.compileQuotas(o.Quotas)
+		l.hosts, l.patterns = hostRules(o, l.stores)
+		l.quotas = l.compileQuotas()
 		l.shared = sharedFingerprints(l)
 	}
 	for _, p := range l.Policies {
@@ -124,11 +123,11 @@ func (c *compiler) verifiers(l, cluster *Level) {
 	if cluster != nil {
 		reach.Levels = append(reach.Levels, cluster.shelf())
 	}
-	if slices.ContainsFunc(l.Objects.Verifiers, func(e compile.Entry[v1beta1.VerifierSpec]) bool { return compile.UsesPublicGood(e.Spec) }) {
-		reach.PublicGood = compile.NewPublicGood(l.Objects.Namespace, l.Objects.referenced)
-		l.publicGood = reach.PublicGood
-	}
-	for _, e := range l.Objects.Verifiers {
+	for _, e := range EntriesOf[v1beta1.VerifierSpec](l.Objects) {
+		if l.publicGood == nil && compile.UsesPublicGood(e.Spec) {
+			l.publicGood = compile.NewPublicGood(l.Objects.Namespace, l.Objects.referenced)
+			reach.PublicGood = l.publicGood
+		}
 		v, err := l.verifier(e, cluster, reach, c.outside.revokers())
 		l.Verifiers = append(l.Verifiers, v)
 		l.problem(e.Source, err)
@@ -138,15 +137,15 @@ func (c *compiler) verifiers(l, cluster *Level) {
 // endsOf collects when the trust material of a level's resources ends.
 func (l *Level) endsOf(m compile.Referenced) map[policy.ObjectRef]*compile.Ends {
 	all := map[policy.ObjectRef]*compile.Ends{}
-	for _, e := range l.Objects.TrustStores {
+	for _, e := range EntriesOf[v1beta1.TrustStoreSpec](l.Objects) {
 		if t, ok := l.TrustStores[e.Source.Name]; ok {
 			all[e.Source] = t.EndsIn(m, e.Spec.Source.ConfigMapKeyRef)
 		}
 	}
-	for i, e := range l.Objects.Stores {
+	for i, e := range EntriesOf[v1beta1.StoreSpec](l.Objects) {
 		all[e.Source] = l.stores[i].Ends()
 	}
-	for _, e := range l.Objects.Verifiers {
+	for _, e := range EntriesOf[v1beta1.VerifierSpec](l.Objects) {
 		if l.publicGood != nil && compile.UsesPublicGood(e.Spec) {
 			all[e.Source] = l.publicGood.EndsIn(m, nil)
 		}
@@ -165,9 +164,9 @@ func (l *Level) problem(source policy.ObjectRef, err error) {
 // compileQuotas returns the limits of each account that a ClusterQuota lists. If several
 // list an account, the first by name applies. Accounts of a broken quota have the
 // defaults: quotas affect scheduling, never verdicts.
-func (l *Level) compileQuotas(quotas []compile.Entry[v1beta1.ClusterQuotaSpec]) map[verify.Account]verify.Limits {
+func (l *Level) compileQuotas() map[verify.Account]verify.Limits {
 	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
-	for _, r := range quotas {
+	for _, r := range EntriesOf[v1beta1.ClusterQuotaSpec](l.Objects) {
 		limits, err := compile.NewQuota(r)
 		if err != nil {
 			l.problem(r.Source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces and Tenants have the default quota", err)))
@@ -214,22 +213,22 @@ func (c *compiler) breakGlass(l *Level) {
 // and hold for the Stores of namespaces, so a store whose credentials or other registries are
 // broken keeps its rules. One that the schema refuses allows nothing, but nobody goes around its
 // proxy. The proxy is that of the first store by name.
-func hostRules(specs []compile.Entry[v1beta1.StoreSpec], compiled []compile.Store) (map[string]registry.HostRule, []registry.PatternRule) {
+func hostRules(o *Objects, compiled []compile.Store) (map[string]registry.HostRule, []registry.PatternRule) {
 	rules := map[string]registry.HostRule{}
 	var patterns []registry.PatternRule
-	for i, s := range compiled {
-		sound := specs[i].Broken == nil
+	for i, e := range EntriesOf[v1beta1.StoreSpec](o) {
+		s, sound := compiled[i], e.Broken == nil
 		if !sound && s.Proxy == nil {
 			continue
 		}
-		named, matching, _ := compile.Hosts(verify.Cluster, specs[i].Spec.Registries) // the entries that are right
+		named, matching, _ := compile.Hosts(verify.Cluster, e.Spec.Registries) // the entries that are right
 		for _, host := range named {
 			rule, earlier := rules[host]
 			if !earlier {
 				rule.Proxy = s.Proxy
 			}
 			rule.Private = rule.Private || sound
-			rule.PlainHTTP = rule.PlainHTTP || specs[i].Spec.InsecurePlainHTTP
+			rule.PlainHTTP = rule.PlainHTTP || e.Spec.InsecurePlainHTTP
 			rules[host] = rule
 		}
 		for _, pattern := range matching {

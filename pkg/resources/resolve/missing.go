@@ -13,9 +13,9 @@ import (
 
 // verifierProblems returns a problem for each policy that names a missing or broken
 // verifier. Problems of the policy itself are reported when it is compiled.
-func verifierProblems(policies []compile.Entry[v1beta1.VerificationPolicySpec], verifiers []compile.Verifier, allFaults bool) []resource.Problem {
+func verifierProblems(o *Objects, verifiers []compile.Verifier, allFaults bool) []resource.Problem {
 	var problems []resource.Problem
-	for _, e := range policies {
+	for _, e := range EntriesOf[v1beta1.VerificationPolicySpec](o) {
 		if e.Broken != nil {
 			continue
 		}

@@ -3,6 +3,7 @@ package resolve
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -15,8 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Objects holds the resources of one level (a namespace or the cluster), each kind
-// sorted by name.
+// Objects holds the resources of one level (a namespace or the cluster), sorted by name.
 type Objects struct {
 	Namespace  verify.Namespace
 	uid        string
@@ -37,13 +37,24 @@ type Objects struct {
 	// hashed is shared by the copies of these objects.
 	hashed *levelHash
 
-	Verifiers   []compile.Entry[v1beta1.VerifierSpec]
-	Stores      []compile.Entry[v1beta1.StoreSpec]
-	TrustStores []compile.Entry[v1beta1.TrustStoreSpec]
-	policies    []compile.Entry[v1beta1.VerificationPolicySpec]
-	exceptions  []compile.Entry[v1beta1.ExceptionSpec]
-	Quotas      []compile.Entry[v1beta1.ClusterQuotaSpec] // cluster level only
-	tenants     []compile.Entry[*v1beta1.Tenant]          // cluster level only
+	// entries are the resources of all kinds, each with a pointer to its spec, or to the whole object if that is a Tenant.
+	entries []compile.Entry[any]
+}
+
+// EntriesOf yields the resources of a level whose spec is an S, by name. Those of a namespaced kind and of its Cluster
+// twin have the same spec. S is [v1beta1.Tenant] for Tenants, whose name and age matter too.
+func EntriesOf[S any](o *Objects) iter.Seq2[int, compile.Entry[S]] {
+	return func(yield func(int, compile.Entry[S]) bool) {
+		i := 0
+		for _, e := range o.entries {
+			if spec, ok := e.Spec.(*S); ok {
+				if !yield(i, compile.Entry[S]{Source: e.Source, Generation: e.Generation, Created: e.Created, Spec: *spec, Broken: e.Broken, Refused: e.Refused}) {
+					return
+				}
+				i++
+			}
+		}
+	}
 }
 
 // Levels are the objects of each level: of the cluster, which is always there, and of
@@ -131,18 +142,18 @@ func (levels Levels) Externals() map[verify.Namespace][]external.Source {
 	for namespace, l := range levels {
 		m := l.referenced
 		found := map[external.Source]bool{}
-		for _, t := range l.TrustStores {
+		for _, t := range EntriesOf[v1beta1.TrustStoreSpec](l) {
 			if source, err := compile.ExternalSource(namespace, t.Spec, m); err == nil && source != nil {
 				found[*source] = true
 			}
 		}
-		for _, s := range l.Stores {
+		for _, s := range EntriesOf[v1beta1.StoreSpec](l) {
 			sources, _ := compile.LoginSources(namespace, s.Spec, m) // compiling reports errors
 			for _, source := range sources {
 				found[source] = true
 			}
 		}
-		for _, v := range l.Verifiers {
+		for _, v := range EntriesOf[v1beta1.VerifierSpec](l) {
 			if compile.UsesPublicGood(v.Spec) {
 				found[compile.PublicGood(namespace)] = true
 			}
@@ -158,34 +169,19 @@ func (levels Levels) Externals() map[verify.Namespace][]external.Source {
 
 // add adds a resource. It has the only switch over kinds.
 func (l *Objects) add(source policy.ObjectRef, object v1beta1.Object, broken error) {
-	switch o := object.(type) {
-	case *v1beta1.Verifier:
-		l.Verifiers = append(l.Verifiers, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.ClusterVerifier:
-		l.Verifiers = append(l.Verifiers, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.Store:
-		l.Stores = append(l.Stores, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.ClusterStore:
-		l.Stores = append(l.Stores, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.TrustStore:
-		l.TrustStores = append(l.TrustStores, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.ClusterTrustStore:
-		l.TrustStores = append(l.TrustStores, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.VerificationPolicy:
-		l.policies = append(l.policies, policyEntry(source, object, o.Spec, broken))
-	case *v1beta1.ClusterVerificationPolicy:
-		l.policies = append(l.policies, policyEntry(source, object, o.Spec, broken))
-	case *v1beta1.Exception:
-		l.exceptions = append(l.exceptions, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.ClusterException:
-		l.exceptions = append(l.exceptions, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.ClusterQuota:
-		l.Quotas = append(l.Quotas, compile.NewEntry(source, object, o.Spec, broken))
-	case *v1beta1.Tenant:
-		l.tenants = append(l.tenants, compile.NewEntry(source, object, o, broken))
+	e := compile.NewEntry(source, object, resource.SpecOf(object), broken)
+	switch e.Spec.(type) {
+	case *v1beta1.VerifierSpec, *v1beta1.StoreSpec, *v1beta1.TrustStoreSpec, *v1beta1.ExceptionSpec, *v1beta1.ClusterQuotaSpec:
+	case *v1beta1.VerificationPolicySpec:
+		if resource.Refused(object) != nil { // it still says whom it is for
+			e.Broken, e.Refused = nil, broken
+		}
+	case *v1beta1.TenantSpec:
+		e.Spec = object
 	default:
 		panic(fmt.Sprintf("resolve: %T is in the table of kinds but has no compile step", object))
 	}
+	l.entries = append(l.entries, e)
 }
 
 // BreakGlassAnnotations returns the annotations of a Namespace that compiling reads.
@@ -207,15 +203,6 @@ func breakGlassOf(all map[string]string) map[string]string {
 	return found
 }
 
-// policyEntry returns the entry of a policy. One that the schema refuses still says whom it is for.
-func policyEntry(source policy.ObjectRef, object v1beta1.Object, spec v1beta1.VerificationPolicySpec, broken error) compile.Entry[v1beta1.VerificationPolicySpec] {
-	e := compile.NewEntry(source, object, spec, broken)
-	if resource.Refused(object) != nil {
-		e.Broken, e.Refused = nil, broken
-	}
-	return e
-}
-
 // with returns the objects of a level with what was fetched for them. l itself does not change:
 // whoever grouped it may compile it again.
 func (l *Objects) with(fetched external.Fetched) *Objects {
@@ -224,18 +211,15 @@ func (l *Objects) with(fetched external.Fetched) *Objects {
 	return &known
 }
 
-// refuse makes every resource of a level one that may not be compiled.
+// refuse makes every resource of a level one that may not be compiled. Quotas and Tenants stay: no verdict follows from
+// a quota, and a Tenant is not compiled.
 func (l *Objects) refuse(err error) {
-	l.Verifiers = refused(l.Verifiers, err)
-	l.Stores = refused(l.Stores, err)
-	l.TrustStores = refused(l.TrustStores, err)
-	l.policies = refused(l.policies, err)
-	l.exceptions = refused(l.exceptions, err)
-}
-
-func refused[S any](entries []compile.Entry[S], err error) []compile.Entry[S] {
-	return compile.MapSlice(entries, func(e compile.Entry[S]) compile.Entry[S] {
-		e.Refused = err
+	l.entries = compile.MapSlice(l.entries, func(e compile.Entry[any]) compile.Entry[any] {
+		switch e.Spec.(type) {
+		case *v1beta1.ClusterQuotaSpec, *v1beta1.Tenant:
+		default:
+			e.Refused = err
+		}
 		return e
 	})
 }
@@ -262,43 +246,30 @@ type sizeOf struct {
 }
 
 func (l *Objects) sort() {
-	sortByName(l.Verifiers)
-	sortByName(l.Stores)
-	sortByName(l.TrustStores)
-	sortByName(l.policies)
-	sortByName(l.exceptions)
-	sortByName(l.Quotas)
-	sortByName(l.tenants)
-}
-
-func sortByName[S any](entries []compile.Entry[S]) {
-	slices.SortStableFunc(entries, func(x, y compile.Entry[S]) int { return cmp.Compare(x.Source.Name, y.Source.Name) })
+	slices.SortStableFunc(l.entries, func(x, y compile.Entry[any]) int {
+		return cmp.Or(cmp.Compare(x.Source.Name, y.Source.Name), cmp.Compare(x.Source.Kind, y.Source.Kind))
+	})
 }
 
 // Generations returns each resource of the level with its generation.
 func (l *Objects) Generations() map[policy.ObjectRef]int64 {
-	all := map[policy.ObjectRef]int64{}
-	addGenerations(all, l.Verifiers)
-	addGenerations(all, l.Stores)
-	addGenerations(all, l.TrustStores)
-	addGenerations(all, l.policies)
-	addGenerations(all, l.exceptions)
-	addGenerations(all, l.Quotas)
-	addGenerations(all, l.tenants)
-	return all
-}
-
-func addGenerations[S any](all map[policy.ObjectRef]int64, entries []compile.Entry[S]) {
-	for _, e := range entries {
+	all := make(map[policy.ObjectRef]int64, len(l.entries))
+	for _, e := range l.entries {
 		all[e.Source] = e.Generation
 	}
+	return all
 }
 
 // tooMany returns an error if a namespace has more than [maxResources] resources, or more of
 // them than is kept. The cluster's only have a limit together, by [weigh]. Exceptions have
 // limits of their own: too many of them must not deny anything.
 func (l *Objects) tooMany() error {
-	n := len(l.Verifiers) + len(l.Stores) + len(l.TrustStores) + len(l.policies)
+	n := 0
+	for _, e := range l.entries {
+		if _, exception := e.Spec.(*v1beta1.ExceptionSpec); !exception {
+			n++
+		}
+	}
 	if l.Namespace != verify.Cluster && n > maxResources {
 		return fmt.Errorf("namespace %s has %d resources, the limit is %d: delete some", l.Namespace, n, maxResources)
 	}

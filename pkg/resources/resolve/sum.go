@@ -54,15 +54,11 @@ func (l *Objects) hashNow(names bool) uint64 {
 	for _, key := range compile.SortedKeys(l.annotations) {
 		parts = append(parts, key, l.annotations[key])
 	}
-	parts = hashSpecs(parts, l.Verifiers, names, false)
-	parts = hashSpecs(parts, l.Stores, names, false)
-	parts = hashSpecs(parts, l.TrustStores, names, false)
-	parts = hashSpecs(parts, l.policies, names, false)
-	parts = hashSpecs(parts, l.exceptions, names, true)
-	parts = hashSpecs(parts, l.Quotas, names, false)
-	parts = hashSpecs(parts, compile.MapSlice(l.tenants, func(e compile.Entry[*v1beta1.Tenant]) compile.Entry[v1beta1.TenantSpec] {
-		return compile.Entry[v1beta1.TenantSpec]{Source: e.Source, Created: e.Created, Spec: e.Spec.Spec, Broken: e.Broken}
-	}), names, true)
+	for _, e := range l.entries {
+		if parts = append(parts, e.Source.String()); !names {
+			parts = hashSpec(parts, e)
+		}
+	}
 	if !names {
 		for _, source := range l.references() {
 			parts = l.hashReferenced(parts, source)
@@ -72,40 +68,27 @@ func (l *Objects) hashNow(names bool) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// hashSpecs adds resources of one kind to parts, or their names. If dated, their times of creation
-// decide, too.
-func hashSpecs[S any](parts []string, entries []compile.Entry[S], names, dated bool) []string {
-	for _, e := range entries {
-		if names {
-			parts = append(parts, e.Source.String())
-			continue
-		}
-		encoded, err := json.Marshal(e.Spec)
-		created := ""
-		if dated {
-			created = e.Created.UTC().Format(time.RFC3339Nano)
-		}
-		parts = append(parts, e.Source.String(), string(encoded), created, fmt.Sprint(e.Broken != nil, err != nil))
+// hashSpec adds what a resource says to parts, with its time of creation if that decides, too.
+func hashSpec(parts []string, e compile.Entry[any]) []string {
+	spec, created := e.Spec, ""
+	switch whole := e.Spec.(type) {
+	case *v1beta1.Tenant:
+		spec, created = whole.Spec, e.Created.UTC().Format(time.RFC3339Nano)
+	case *v1beta1.ExceptionSpec:
+		created = e.Created.UTC().Format(time.RFC3339Nano)
 	}
-	return parts
+	encoded, err := json.Marshal(spec)
+	return append(parts, string(encoded), created, fmt.Sprint(e.Broken != nil, err != nil))
 }
 
 // references returns the Secrets, ConfigMaps and ServiceAccounts that the resources of a level
 // reference, sorted and without duplicates.
 func (l *Objects) references() []policy.ObjectRef {
-	var fields []resource.Field
-	for _, e := range l.Stores {
-		fields = append(fields, resource.FieldsOfStore(e.Spec)...)
-	}
-	for _, e := range l.TrustStores {
-		fields = append(fields, resource.FieldsOfTrustStore(e.Spec)...)
-	}
-	for _, e := range l.Verifiers {
-		fields = append(fields, resource.FieldsOfVerifier(e.Spec)...)
-	}
 	var all []policy.ObjectRef
-	for _, f := range fields {
-		all = append(all, f.Named(l.referenced.Namespace, l.referenced.Pulls)...)
+	for _, e := range l.entries {
+		for _, f := range resource.FieldsOfSpec(e.Spec) {
+			all = append(all, f.Named(l.referenced.Namespace, l.referenced.Pulls)...)
+		}
 	}
 	return sortedRefs(all)
 }

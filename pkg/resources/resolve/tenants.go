@@ -34,8 +34,8 @@ type tenancy struct {
 func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
 	t := &tenancy{unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
 	var known []*v1beta1.Tenant
-	for _, e := range cluster.tenants {
-		said, err := saidBy(e.Spec)
+	for _, e := range EntriesOf[v1beta1.Tenant](cluster) {
+		said, err := saidBy(&e.Spec)
 		if err != nil {
 			t.unusable[e.Source], t.partial = cmp.Or(e.Broken, err), true
 		} else if e.Broken != nil {
@@ -309,7 +309,7 @@ func asObject(o *Objects) corev1.Namespace {
 // tenantProblems returns what the owners of Tenants should correct.
 func (s *Snapshot) tenantProblems() []resource.Problem {
 	var problems []resource.Problem
-	for _, e := range s.cluster.Objects.tenants {
+	for _, e := range EntriesOf[v1beta1.Tenant](s.cluster.Objects) {
 		if err := s.tenantError(e); err != nil {
 			problems = append(problems, resource.Problem{Source: e.Source, Reason: resource.ReasonOf(err), Message: compile.Cut(err.Error())})
 		}
@@ -317,12 +317,12 @@ func (s *Snapshot) tenantProblems() []resource.Problem {
 	return problems
 }
 
-func (s *Snapshot) tenantError(e compile.Entry[*v1beta1.Tenant]) error {
+func (s *Snapshot) tenantError(e compile.Entry[v1beta1.Tenant]) error {
 	if err := s.tenancy.unusable[e.Source]; err != nil {
 		return err
 	}
-	conflict := s.tenancy.Conflict(e.Spec)
-	err := s.HomeError(e.Spec)
+	conflict := s.tenancy.Conflict(&e.Spec)
+	err := s.HomeError(&e.Spec)
 	switch {
 	case conflict != "" && err != nil && resource.ReasonOf(err) != policy.ReasonConflict:
 		return resource.Reasoned(policy.ReasonConflict, errors.New(conflict+"; "+err.Error()))

@@ -58,10 +58,10 @@ func (s *Snapshot) link(own *Level) *View {
 	v.unreadable = s.unreadableIn(v)
 	v.problems = slices.Concat(own.problems, slow, exceptional)
 	if v.Counts() {
-		v.problems = append(v.problems, verifierProblems(own.Objects.policies, v.Verifiers, s.outside.AllFaults)...)
+		v.problems = append(v.problems, verifierProblems(own.Objects, v.Verifiers, s.outside.AllFaults)...)
 	}
 	if namespace == verify.Cluster {
-		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.Objects.policies, s.cluster.Verifiers, s.outside.AllFaults)...)
+		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.Objects, s.cluster.Verifiers, s.outside.AllFaults)...)
 	}
 	return v
 }

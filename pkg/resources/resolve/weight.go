@@ -94,16 +94,16 @@ func (s *scale) load(o *Objects) error {
 	if o.Namespace == verify.Cluster {
 		limit, whose = maxClusterWeight, "the cluster resources"
 	}
-	for _, e := range o.TrustStores {
+	for _, e := range EntriesOf[v1beta1.TrustStoreSpec](o) {
 		s.add(e.Source, s.trustStore(e))
 	}
-	for _, e := range o.Stores {
+	for _, e := range EntriesOf[v1beta1.StoreSpec](o) {
 		s.add(e.Source, s.store(e.Spec))
 	}
-	for _, e := range o.policies {
+	for _, e := range EntriesOf[v1beta1.VerificationPolicySpec](o) {
 		s.add(e.Source, policyOf(e.Spec))
 	}
-	for _, e := range o.Verifiers {
+	for _, e := range EntriesOf[v1beta1.VerifierSpec](o) {
 		weight := s.verifier(o.Namespace, e.Spec)
 		if s.total+weight <= limit { // sizing a regular expression takes time, too
 			weight += identities(e.Spec)
@@ -129,7 +129,10 @@ func (s *scale) add(source policy.ObjectRef, weight int) {
 
 // exceptionsOf weighs those of the exceptions that may be in force.
 func exceptionsOf(o *Objects) (weight int) {
-	for _, e := range o.exceptions[:min(len(o.exceptions), maxExceptions)] {
+	for i, e := range EntriesOf[v1beta1.ExceptionSpec](o) {
+		if i == maxExceptions {
+			break
+		}
 		weight += weightOf(e.Spec)
 	}
 	return min(weight, maxExceptionWeight)

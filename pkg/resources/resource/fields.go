@@ -52,8 +52,11 @@ type Field struct {
 
 // FieldsOf returns the fields of a resource that refer to something. It is the one table of
 // them: watches, fetches, previews, permissions and conditions read it.
-func FieldsOf(object v1beta1.Object) []Field {
-	switch spec := field(object, "Spec").Addr().Interface().(type) {
+func FieldsOf(object v1beta1.Object) []Field { return FieldsOfSpec(SpecOf(object)) }
+
+// FieldsOfSpec is [FieldsOf] for what [SpecOf] returns.
+func FieldsOfSpec(spec any) []Field {
+	switch spec := spec.(type) {
 	case *v1beta1.StoreSpec:
 		return FieldsOfStore(*spec)
 	case *v1beta1.TrustStoreSpec:

@@ -120,6 +120,9 @@ func RefOf(object v1beta1.Object) policy.ObjectRef {
 	return policy.ObjectRef{Kind: v1beta1.KindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
+// SpecOf returns a pointer to the spec of a resource, which every kind has.
+func SpecOf(object v1beta1.Object) any { return field(object, "Spec").Addr().Interface() }
+
 // Broken is an object whose kind, namespace and name are known, but not its
 // content. Secrets, ConfigMaps, ServiceAccounts and Namespaces may be broken too. Reason is the reason
 // of the resulting problems; it defaults to [policy.ReasonInvalid].

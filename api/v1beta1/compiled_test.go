@@ -110,9 +110,9 @@ func (s surroundings) says(t *testing.T, object v1beta1.Object) []string {
 			fetched[source] = external.Value{Content: content, FetchedAt: time.Now()}
 		}
 	}
-	_, problems := resolve.New(o, fetched, resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil },
+	_, problems := resolve.Empty(resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil },
 		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
-		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil }})
+		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil }}).Next(resolve.Group(o), fetched)
 	var said []string
 	for _, p := range problems {
 		if p.Source == read.RefOf(object) {

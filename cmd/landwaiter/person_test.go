@@ -116,7 +116,7 @@ func TestWhatAPersonCannotReadIsSaidOnceBeforeTheAnswers(t *testing.T) {
 			state.Rights = append(state.Rights, list(plural))
 			state.Objects.Unreadable = append(state.Objects.Unreadable, resource.Unreadable{Source: policy.ObjectRef{Kind: kind}, Why: list(plural).String()})
 		}
-		snapshot, _ := resolve.New(state.Objects, nil, resolve.Nowhere())
+		snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(state.Objects), nil)
 		require.Equal(t, c.says, unreadable(state, snapshot, c.problems), name)
 	}
 }

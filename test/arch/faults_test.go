@@ -107,7 +107,7 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "pkg/server/controller", test: "TestMaterialFromElsewhereIsFetchedAndShownInTheStatus", file: "pkg/server/controller/statuses.go",
 			old: "if !report.FetchedAt.IsZero() {", new: "if false {"},
 		{tag: "e2e", folder: "pkg/server/controller", test: "TestAChangeIsLiveAmongAThousandNamespaces", file: "pkg/resources/resolve/snapshot.go",
-			old: "case was == nil, own != was.Own, s.bind(own) != was.bound, s.affects(was, earlier.cluster):", new: "case was == nil, own != was.Own:"},
+			old: "was.bound != bound || was.used != was.using(next.cluster.shared)", new: "false"},
 		{tag: "e2e", folder: "pkg/remote/cache", test: "TestAMasterThatIsDownCostsOnlyItsOwnVerdicts", file: "pkg/remote/cache/breakers.go",
 			old: "if to == gobreaker.StateOpen && b.cluster != nil {", new: "if false {"},
 		{tag: "e2e", folder: "test/dev", test: "TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing", file: "test/dev/invitation.txt",

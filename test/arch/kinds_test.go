@@ -240,8 +240,7 @@ func compiled(kind v1beta1.Kind) (err error) {
 		namespace = "team-a"
 		object.SetNamespace(string(namespace))
 	}
-	snapshot, _ := resolve.New(resource.Objects{Resources: []v1beta1.Object{object}}, nil,
-		resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	snapshot, _ := resolve.Empty(resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }}).Next(resolve.Group(resource.Objects{Resources: []v1beta1.Object{object}}), nil)
 	if _, ok := conditions.Reports(snapshot, namespace)[resource.RefOf(object)]; !ok {
 		return fmt.Errorf("nothing says anything of %s", resource.RefOf(object))
 	}

@@ -153,11 +153,11 @@ func TestResourcesInDocumentsAreInForceOnAnyDay(t *testing.T) {
 			objects, problems, err := configdir.Load(t.Context(), dir)
 			require.NoError(t, err)
 			require.Empty(t, problems)
-			_, problems = resolve.New(objects, fetched(t, objects), resolve.Outside{
+			_, problems = resolve.Empty(resolve.Outside{
 				Registry:   func(registry.Access) verify.Registry { return nil },
 				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
 				AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
-			})
+			}).Next(resolve.Group(objects), fetched(t, objects))
 			require.Empty(t, problems)
 		})
 	}

@@ -43,7 +43,7 @@ func onExceptions(t *testing.T, created time.Time, until string) (o resource.Obj
 }
 
 func compiled(o resource.Objects) (*resolve.Snapshot, []resource.Problem) {
-	return resolve.New(o, nil, resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	return resolve.Empty(resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }}).Next(resolve.Group(o), nil)
 }
 
 func TestTheResourcesOfThePageOnExceptionsAreInForce(t *testing.T) {

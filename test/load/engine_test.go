@@ -169,7 +169,7 @@ func BenchmarkCompile(b *testing.B) {
 	objects := resources("127.0.0.1:5000", string(key.PEM), 1000)
 	s := newService(b, cold(), resource.Objects{})
 	for b.Loop() {
-		_, problems := resolve.New(objects, nil, s.Outside())
+		_, problems := resolve.Empty(s.Outside()).Next(resolve.Group(objects), nil)
 		require.Empty(b, problems)
 	}
 }
@@ -181,7 +181,7 @@ func BenchmarkChange(b *testing.B) {
 	snapshot := newService(b, cold(), resources("127.0.0.1:5000", string(key.PEM), 1000)).Set().Snapshot()
 	one := resources("127.0.0.1:5000", string(key.PEM), 1)
 	for b.Loop() {
-		_, problems := snapshot.With(team(0), resolve.Group(one), nil)
+		_, problems := snapshot.Next(resolve.Group(one).Only(team(0)), nil)
 		require.Empty(b, problems)
 	}
 }
@@ -200,7 +200,7 @@ func BenchmarkClusterChange(b *testing.B) {
 		if with {
 			o.Resources = append(o.Resources, verifier)
 		}
-		snapshot, _ = snapshot.WithCluster(resolve.Group(o), nil)
+		snapshot, _ = snapshot.Next(resolve.Group(o).Only(verify.Cluster), nil)
 	}
 }
 

@@ -39,7 +39,7 @@ type change struct {
 func apply(ctx context.Context, replica *service.Service, changes <-chan change) {
 	for c := range changes {
 		pause(ctx, time.Duration(mathrand.IntN(4))*time.Millisecond)
-		snapshot, _ := replica.Set().Snapshot().With(c.namespace, resolve.Group(c.objects), nil)
+		snapshot, _ := replica.Set().Snapshot().Next(resolve.Group(c.objects).Only(c.namespace), nil)
 		replica.Set().Swap(snapshot)
 		if len(c.objects.Namespaces) == 0 {
 			replica.Forget(c.namespace)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -52,7 +53,7 @@ func BenchmarkTenantsCompile(b *testing.B) {
 	runtime.ReadMemStats(&before)
 	var snapshot *resolve.Snapshot
 	for b.Loop() {
-		snapshot, _ = resolve.New(objects, nil, s.Outside())
+		snapshot, _ = resolve.Empty(s.Outside()).Next(resolve.Group(objects), nil)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -66,7 +67,7 @@ func BenchmarkTenantsHomeChange(b *testing.B) {
 	snapshot := newService(b, cold(), ofTenants(key)).Set().Snapshot()
 	one := resources("127.0.0.1:5000", key, 1)
 	for b.Loop() {
-		next, problems := snapshot.With(team(0), resolve.Group(one), nil)
+		next, problems := snapshot.Next(resolve.Group(one).Only(team(0)), nil)
 		require.Empty(b, problems)
 		require.NotSame(b, snapshot.For(team(0)+"-web"), next.For(team(0)+"-web"))
 	}
@@ -88,9 +89,9 @@ func BenchmarkTenantsChange(b *testing.B) {
 	}
 	for with := false; b.Loop(); with = !with {
 		if with {
-			snapshot, _ = snapshot.WithCluster(resolve.Group(objects), nil)
+			snapshot, _ = snapshot.Next(resolve.Group(objects).Only(verify.Cluster), nil)
 		} else {
-			snapshot, _ = snapshot.WithCluster(resolve.Group(without), nil)
+			snapshot, _ = snapshot.Next(resolve.Group(without).Only(verify.Cluster), nil)
 		}
 	}
 }

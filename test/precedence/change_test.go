@@ -46,7 +46,7 @@ func (d dice) changed(w World, before *resolve.Snapshot) (World, string, *resolv
 		if d.once(2) {
 			w.Tenants = drawn.Tenants
 		}
-		after, _ := before.WithCluster(resolve.Group(of(w.objects(), level)), nil)
+		after, _ := before.Next(resolve.Group(of(w.objects(), level)).Only(verify.Cluster), nil)
 		return w, level, after
 	}
 	was, existed := w.Namespaces[level]
@@ -59,7 +59,7 @@ func (d dice) changed(w World, before *resolve.Snapshot) (World, string, *resolv
 	default:
 		delete(w.Namespaces, level)
 	}
-	after, _ := before.With(verify.Namespace(level), resolve.Group(of(w.objects(), level)), nil)
+	after, _ := before.Next(resolve.Group(of(w.objects(), level)).Only(verify.Namespace(level)), nil)
 	return w, level, after
 }
 
@@ -91,11 +91,11 @@ func TestASnapshotThatChangedIsLikeOneThatIsNew(t *testing.T) {
 		d := newDice(seed)
 		w, shelves := d.world(), &shelves{}
 		require.NoError(t, shelves.fill(d.evidence()))
-		snapshot, _ := resolve.New(w.objects(), nil, shelves.outside())
+		snapshot, _ := resolve.Empty(shelves.outside()).Next(resolve.Group(w.objects()), nil)
 		for range changes {
 			var level string
 			w, level, snapshot = d.changed(w, snapshot)
-			fresh, _ := resolve.New(w.objects(), nil, shelves.outside())
+			fresh, _ := resolve.Empty(shelves.outside()).Next(resolve.Group(w.objects()), nil)
 			for _, namespace := range []string{"", home, web, prod} {
 				is, should := snapshot.For(verify.Namespace(namespace)), fresh.For(verify.Namespace(namespace))
 				require.Equal(t, should.Generation, is.Generation, "seed %d: %q after a change of %q", seed, namespace, level)
@@ -136,7 +136,7 @@ func TestAnswersAreThoseOfTheRulesInForceWhileRulesChange(t *testing.T) {
 		memory, err := cache.NewMemory(1<<20, now)
 		require.NoError(t, err)
 		engine := verify.NewEngine(memory, now, verify.Options{})
-		snapshot, _ := resolve.New(w.objects(), nil, shelves.outside())
+		snapshot, _ := resolve.Empty(shelves.outside()).Next(resolve.Group(w.objects()), nil)
 		var current atomic.Pointer[moment]
 		current.Store(newMoment(w, snapshot))
 		ended := make(chan struct{})

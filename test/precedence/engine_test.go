@@ -89,7 +89,7 @@ func (i Image) reference() image.Reference {
 func compareWorlds(seed uint64, counted func(Answer, policy.Outcome), engine *verify.Engine) error {
 	d := newDice(seed)
 	w, shelves := d.world(), &shelves{}
-	snapshot, _ := resolve.New(w.objects(), nil, shelves.outside())
+	snapshot, _ := resolve.Empty(shelves.outside()).Next(resolve.Group(w.objects()), nil)
 	configs := map[string]*verify.Config{"": rigged(snapshot.For(verify.Cluster))}
 	for namespace := range w.Namespaces {
 		configs[namespace] = rigged(snapshot.For(verify.Namespace(namespace)))

@@ -29,11 +29,11 @@ func TestNothingIsAllowedBecauseTheSchemaRefusesAResource(t *testing.T) {
 		objects := w.objects()
 		i := d.IntN(len(objects.Resources))
 		edited, why := d.refused(t, objects.Resources[i])
-		before, _ := resolve.New(objects, nil, shelves.outside())
+		before, _ := resolve.Empty(shelves.outside()).Next(resolve.Group(objects), nil)
 		changed := objects
 		changed.Resources = slices.Clone(objects.Resources)
 		changed.Resources[i] = resource.Refuse(edited, why)
-		after, problems := resolve.New(changed, nil, shelves.outside())
+		after, problems := resolve.Empty(shelves.outside()).Next(resolve.Group(changed), nil)
 		require.True(t, slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == resource.RefOf(edited) }), "seed %d: nobody is told of %s: %v", seed, resource.RefOf(edited), why)
 		for namespace := range w.Namespaces {
 			for _, asked := range images() {

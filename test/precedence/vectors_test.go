@@ -229,7 +229,7 @@ func (l *lab) judge(t *testing.T, resources string) map[string]string {
 	s, err := service.New(service.Options{Exceptions: resource.ExceptionLimits{BreakGlass: 24 * time.Hour}, Wait: true}, service.AnyNamespace{})
 	require.NoError(t, err)
 	defer s.Close()
-	snapshot, _ := resolve.New(objects, nil, s.Outside())
+	snapshot, _ := resolve.Empty(s.Outside()).Next(resolve.Group(objects), nil)
 	engine, verdicts := verify.NewEngine(nothing{}, func() time.Time { return l.now }, verify.Options{}), map[string]string{}
 	namespaces := []string{""}
 	for _, n := range objects.Namespaces {

@@ -80,7 +80,7 @@ type ruled struct {
 }
 
 func newRuled(o resource.Objects) *ruled {
-	snapshot, _ := resolve.New(o, nil, resolve.Nowhere())
+	snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(o), nil)
 	r := &ruled{objects: o, snapshot: snapshot, tenants: tenantsOf(o), placed: map[verify.Namespace][]Placed{}, names: mandatory(snapshot)}
 	for _, object := range o.Resources {
 		if p, ok := placedOf(object); ok {

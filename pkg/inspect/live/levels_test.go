@@ -129,7 +129,7 @@ func TestStatusAndExplainSayTheSameOfWhatDecides(t *testing.T) {
 			p := reads(t, c.unread, own, release)
 			state, err := p.Read(t.Context(), one("team"))
 			require.NoError(t, err)
-			snapshot, _ := resolve.New(state.Objects, nil, resolve.Nowhere())
+			snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(state.Objects), nil)
 			status := statusOf(t, p, one("team")).Namespaces[0]
 			require.Equal(t, Choices(snapshot, "team"), status.Rules)
 			levels := map[string]string{}

@@ -49,7 +49,7 @@ func TestAllThatIsUnreadableIsNamedAtOnce(t *testing.T) {
 	for _, kind := range []string{"ClusterException", "ClusterVerifier", "ClusterStore", "Tenant"} {
 		s.Objects.Unreadable = append(s.Objects.Unreadable, resource.Unreadable{Source: policy.ObjectRef{Kind: kind}, Why: list(strings.ToLower(kind) + "s").String()})
 	}
-	snapshot, _ := resolve.New(s.Objects, nil, resolve.Nowhere())
+	snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(s.Objects), nil)
 	require.Equal(t, []string{
 		"you cannot read everything that decides in namespace a, namespace b, so the images there are undecided:",
 		"- you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader",
@@ -75,7 +75,7 @@ func TestOnlyWhatANamespaceNeedsIsAskedForFirst(t *testing.T) {
 		s.Rights = append(s.Rights, right)
 		s.Objects.Unreadable = append(s.Objects.Unreadable, resource.Unreadable{Source: source, Why: right.String()})
 	}
-	snapshot, _ := resolve.New(s.Objects, nil, resolve.Nowhere())
+	snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(s.Objects), nil)
 	said := strings.Join(s.Unreadable(snapshot), "\n")
 	require.Contains(t, said, "verifiers")
 	require.Contains(t, said, "ask an admin of the namespace to bind ClusterRole landwaiter-reader there")

@@ -92,7 +92,7 @@ func TestKeysNeedThePublicLogUnlessTheyNameAnotherOrIgnoreLogs(t *testing.T) {
 				require.Contains(t, problems[0].Message, "it is fetched from tuf-repo-cdn.sigstore.dev")
 				fetched[source] = external.Value{Content: []byte(rootWithout(t)), FetchedAt: now}
 			}
-			snapshot, problems := resolve.New(o, fetched, outsideOf(&asked{}))
+			snapshot, problems := resolve.Empty(outsideOf(&asked{})).Next(resolve.Group(o), fetched)
 			require.Empty(t, problems)
 			report := conditions.Reports(snapshot, "team-a")[ref]
 			require.True(t, strings.HasSuffix(report.Ready.Message, c.condition), report.Ready.Message)
@@ -120,8 +120,8 @@ func TestRevocationIsCheckedUnlessAVerifierIgnoresIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a asked
-			snapshot, problems := resolve.New(written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")),
-				written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")), written.Object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, outsideOf(&a))
+			snapshot, problems := resolve.Empty(outsideOf(&a)).Next(resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")),
+				written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")), written.Object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}"))), nil)
 			require.Empty(t, problems)
 			require.Equal(t, c.asks, len(a.revocation) == 1)
 			report := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
@@ -150,8 +150,8 @@ func TestAVerifierSaysWhichHostsRevocationNeedsAsFarAsItsTrustStoresTell(t *test
 		if strings.Contains(c.ref, "Cluster") {
 			kind, namespaceOf = "ClusterTrustStore", ""
 		}
-		snapshot, problems := resolve.New(written.Objects(t, written.Namespace("team-a", "1"), written.Secret("landwaiter-system", "ca", "ca.crt", string(issuing.CertificatePEM)),
-			written.Object(kind, namespaceOf, "ca", "type: Certificates\nsource:\n  "+c.source), written.Object("Verifier", "team-a", "release", fmt.Sprintf(notation, c.ref))), nil, outsideOf(&asked{}))
+		snapshot, problems := resolve.Empty(outsideOf(&asked{})).Next(resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Secret("landwaiter-system", "ca", "ca.crt", string(issuing.CertificatePEM)),
+			written.Object(kind, namespaceOf, "ca", "type: Certificates\nsource:\n  "+c.source), written.Object("Verifier", "team-a", "release", fmt.Sprintf(notation, c.ref)))), nil)
 		require.Empty(t, problems, name)
 		message := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}].Ready.Message
 		require.Equal(t, c.named, strings.HasSuffix(message, ", among them crl.example.com, ocsp.example.com"), "%s: %s", name, message)

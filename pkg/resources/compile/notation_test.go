@@ -94,7 +94,7 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 			if c.want == refused {
 				objects = written.AsRead(t, objects)
 			}
-			_, problems := resolve.New(objects, nil, a.outside())
+			_, problems := resolve.Empty(a.outside()).Next(resolve.Group(objects), nil)
 			if c.want == "" {
 				require.Empty(t, problems)
 				return
@@ -108,7 +108,7 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 func TestAWSSignerAccessIsForSigningAuthorities(t *testing.T) {
 	var a asked
 	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
-	_, problems := resolve.New(written.Objects(t, credentials, written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n"))), nil, a.outside())
+	_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t, credentials, written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n")))), nil)
 	require.Contains(t, fmt.Sprint(problems), "spec.awsSigner is only for spec.type SigningAuthorities")
 }
 
@@ -116,10 +116,10 @@ func TestAWSSignerAccessIsForSigningAuthorities(t *testing.T) {
 // whose Verifiers name it.
 func TestAWSSignerIsAskedAsTheTrustStoreSays(t *testing.T) {
 	var a asked
-	_, problems := resolve.New(written.Objects(t,
+	_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t,
 		written.Object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
 		written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
-	), nil, a.outside())
+	)), nil)
 	require.Empty(t, problems)
 	pod, err := external.Pod(verify.Cluster)
 	require.NoError(t, err)
@@ -129,11 +129,11 @@ func TestAWSSignerIsAskedAsTheTrustStoreSays(t *testing.T) {
 
 func TestATeamsOwnAuthorityHasNothingAskedAsTheCluster(t *testing.T) {
 	var a asked
-	_, problems := resolve.New(written.Objects(t,
+	_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t,
 		written.Object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
 		written.Object("TrustStore", "team-a", "own", certificates(t, "SigningAuthorities", "")),
 		written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: own}, {kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
-	), nil, a.outside())
+	)), nil)
 	require.Contains(t, fmt.Sprint(problems), "name trust stores of one kind")
 	require.Empty(t, a.identities)
 }
@@ -156,10 +156,10 @@ func TestARotatedSecretOfAWSSignerReachesNamespaces(t *testing.T) {
 		with := func(key string) []string {
 			return []string{store, "kind: Secret\nmetadata: {name: aws, namespace: landwaiter-system}\nstringData: {accessKeyID: AKID, secretAccessKey: " + key + "}", written.Namespace("team-a", "1"), verifier}
 		}
-		snapshot, problems := resolve.New(written.Objects(t, with("old")...), nil, a.outside())
+		snapshot, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t, with("old")...)), nil)
 		require.Empty(t, problems)
 		before := snapshot.For("team-a").Layers[0].Verifiers[0].Checker
-		snapshot, _ = snapshot.WithCluster(resolve.Group(written.Objects(t, with("new")...)), nil)
+		snapshot, _ = snapshot.Next(resolve.Group(written.Objects(t, with("new")...)).Only(verify.Cluster), nil)
 		require.NotSame(t, before, snapshot.For("team-a").Layers[0].Verifiers[0].Checker)
 	}
 }

@@ -70,7 +70,7 @@ func TestNamesComeBeforePatternsAndNearLevelsBeforeBoth(t *testing.T) {
 	}
 	require.Equal(t, []string{"namespace: for two.eu.example.com", "cluster: for *.*.example.com, *.eu.example.com, *.example.com:5000, one.eu.example.com, which no nearer level lists"}, said)
 	require.Equal(t, policy.ReasonOverridden, conditions.Reports(snapshot, verify.Cluster)[policy.ObjectRef{Kind: "ClusterStore", Name: "d-same"}].Effective.Reason)
-	wider, _ := snapshot.WithCluster(resolve.Group(written.Objects(t, written.Store("", "a-wide", `"*.example.com:5000"`))), nil)
+	wider, _ := snapshot.Next(resolve.Group(written.Objects(t, written.Store("", "a-wide", `"*.example.com:5000"`))).Only(verify.Cluster), nil)
 	require.NotEqual(t, snapshot.For("team-a").Generation, wider.For("team-a").Generation)
 }
 
@@ -196,7 +196,7 @@ func TestAProxysCredentialsChangeWithoutChangingVerdicts(t *testing.T) {
 	documents := []string{written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "corp", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: login}}")}
 	snapshot, problems := written.Compiled(written.Objects(t, append(documents, secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "old"}))...))
 	require.Empty(t, problems)
-	next, _ := snapshot.WithCluster(resolve.Group(written.Objects(t, documents[1], secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "new"}))), nil)
+	next, _ := snapshot.Next(resolve.Group(written.Objects(t, documents[1], secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "new"}))).Only(verify.Cluster), nil)
 	require.Equal(t, "new", accessOf(t, next, "team-a").Hosts["registry.example.com"].Proxy.Own.Password)
 	require.Equal(t, snapshot.For("team-a").Generation, next.For("team-a").Generation)
 }
@@ -247,8 +247,8 @@ func TestOneLoginServesTheHostsOfAPatternThatAreTheProviders(t *testing.T) {
 		require.Len(t, sources, 1)
 		require.Equal(t, c.sample, sources[0].Address)
 		login := fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, c.sample)
-		snapshot, problems := resolve.New(o, external.Fetched{sources[0]: external.Value{Content: []byte(login), FetchedAt: time.Now()}}, resolve.Outside{
-			Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }})
+		snapshot, problems := resolve.Empty(resolve.Outside{
+			Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }}).Next(resolve.Group(o), external.Fetched{sources[0]: external.Value{Content: []byte(login), FetchedAt: time.Now()}})
 		require.Empty(t, problems)
 		logins := storeFor(accessOf(t, snapshot, "team-a"), c.yes[0]).Logins
 		require.Len(t, logins, 1)

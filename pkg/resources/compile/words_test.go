@@ -64,8 +64,8 @@ func TestWhatIsNotKnownOrMissingBreaksItsResource(t *testing.T) {
 func TestAWordOfANotationVerifierThatIsNotKnownIsTheStrictest(t *testing.T) {
 	checksRevocation := func(more string) bool {
 		var a asked
-		_, problems := resolve.New(written.Objects(t, written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")),
-			written.Object("Verifier", "team-a", "v", "type: Notation\nnotation: {trustStoreRefs: [{name: certificates}], trustedIdentities: ['*']"+more+"}")), nil, a.outside())
+		_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t, written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")),
+			written.Object("Verifier", "team-a", "v", "type: Notation\nnotation: {trustStoreRefs: [{name: certificates}], trustedIdentities: ['*']"+more+"}"))), nil)
 		require.Empty(t, problems)
 		return len(a.revocation) > 0
 	}

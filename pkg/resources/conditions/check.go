@@ -18,7 +18,7 @@ import (
 // correct: problems, resources that can never be met or that nothing uses, exceptions that
 // have ended, and what needs a review.
 func Check(objects resource.Objects) []resource.Problem {
-	s, problems := resolve.New(objects, nil, resolve.Nowhere())
+	s, problems := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(objects), nil)
 	var reviewed []resource.Problem
 	for _, o := range objects.Resources {
 		reviewed = append(reviewed, Review(o)...)

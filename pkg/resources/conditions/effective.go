@@ -19,6 +19,7 @@ type conditions struct {
 	snapshot *resolve.Snapshot
 	own      *resolve.Level
 	view     *resolve.View
+	chain    []resolve.Rung // of view
 	usage    resolve.Usage
 	stranded string
 }
@@ -173,7 +174,7 @@ func (c conditions) denied(p compile.Policy) string {
 // inheritance says who judges images that no rule of own's policies matches, "" if they do.
 func (c conditions) inheritance() string {
 	path := slices.Collect(c.view.Path())
-	at := slices.IndexFunc(path, func(a *resolve.Applicable) bool { return a.Denies() && c.view.Chain[a.Deciding.At].Level == c.own })
+	at := slices.IndexFunc(path, func(a *resolve.Applicable) bool { return a.Denies() && c.chain[a.Deciding.At].Level == c.own })
 	if at < 0 || at == len(path)-1 {
 		return ""
 	}
@@ -211,7 +212,7 @@ func (c conditions) onlyWarns(p compile.Policy) string {
 	if p.Mandatory {
 		return "a mandatory policy that only warns: it denies nothing until its enforcementAction is Deny"
 	}
-	if c.own != c.snapshot.Cluster() && c.view.Denies() && c.view.Chain[c.view.Deciding.At].Level != c.own {
+	if c.own != c.snapshot.Cluster() && c.view.Denies() && c.chain[c.view.Deciding.At].Level != c.own {
 		return fmt.Sprintf("it adds warnings and denies nothing until its enforcementAction is Deny; as if it did not exist, %s decides%s",
 			compile.JoinNames(compile.MapSlice(c.view.Deciding.Policies, func(p compile.Policy) string { return p.Source.String() })), c.stranded)
 	}
@@ -245,15 +246,12 @@ func uses(s *resolve.Snapshot, account verify.Account) bool {
 // hidden returns those of a list that the resources of own replace: of the levels behind
 // it, those that do not apply to images that are left to them either.
 func (c conditions) hidden(of func(*resolve.Level) []policy.ObjectRef) []policy.ObjectRef {
-	at := slices.IndexFunc(c.view.Chain, func(r resolve.Rung) bool { return r.Level == c.own })
+	at := slices.IndexFunc(c.chain, func(r resolve.Rung) bool { return r.Level == c.own })
 	if at < 0 || c.own == c.snapshot.Cluster() {
 		return nil
 	}
 	var list []policy.ObjectRef
-	for _, r := range c.view.Chain[at+1:] {
-		if r.Label == resolve.LevelCluster {
-			r.Level = c.snapshot.Cluster()
-		}
+	for _, r := range c.chain[at+1:] {
 		list = append(list, of(r.Level)...)
 	}
 	return slices.DeleteFunc(list, func(source policy.ObjectRef) bool { return c.view.Usage().Applies[source] })

@@ -122,8 +122,8 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 				}
 			}
 			require.Len(t, fetched, 1)
-			snapshot, _ := resolve.New(o, fetched, resolve.Outside{Registry: func(registry.Access) verify.Registry { return &written.NoRegistry{} },
-				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport }})
+			snapshot, _ := resolve.Empty(resolve.Outside{Registry: func(registry.Access) verify.Registry { return &written.NoRegistry{} },
+				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport }}).Next(resolve.Group(o), fetched)
 			report := written.ReportOn(t, snapshot, c.ref)
 			for after, want := range c.want {
 				condition, ok := report.ExpiresSoon(now.Add(after))

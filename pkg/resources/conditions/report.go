@@ -54,7 +54,7 @@ func Reports(s *resolve.Snapshot, namespace verify.Namespace) map[policy.ObjectR
 			problems[p.Source] = p
 		}
 	}
-	c := conditions{snapshot: s, own: own, view: v, usage: s.Usage(judged), stranded: v.Stranded()}
+	c := conditions{snapshot: s, own: own, view: v, chain: s.Chain(v), usage: s.Usage(judged), stranded: v.Stranded()}
 	holds := map[policy.ObjectRef][]string{}
 	for _, v := range own.Verifiers {
 		holds[v.Source] = v.Holds

@@ -130,7 +130,7 @@ func TestAChangeOfTheClusterLeavesNamespacesThatItDoesNotConcern(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			was, _ := written.Compiled(written.Objects(t, append(c.before, teams...)...))
 			whole, _ := written.Compiled(written.Objects(t, append(c.after, teams...)...))
-			got, _ := was.WithCluster(resolve.Group(written.Objects(t, c.after...)), nil)
+			got, _ := was.Next(resolve.Group(written.Objects(t, c.after...)).Only(verify.Cluster), nil)
 			var changed []verify.Namespace
 			for _, n := range []verify.Namespace{"team-empty", "team-full", "team-ref"} {
 				require.Equal(t, whole.For(n).Generation, got.For(n).Generation, n)
@@ -172,9 +172,9 @@ func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T)
 		credentials, _ := stores[len(stores)-1].Logins.For("123456789012.dkr.ecr.eu-west-1.amazonaws.com", "app", true)
 		return credentials
 	}
-	was, problems := resolve.New(written.Objects(t, cluster, written.Namespace("team-a", "1"), written.Store("team-a", "own", "own.example.com")), token("one"), outside)
+	was, problems := resolve.Empty(outside).Next(resolve.Group(written.Objects(t, cluster, written.Namespace("team-a", "1"), written.Store("team-a", "own", "own.example.com"))), token("one"))
 	require.Empty(t, problems)
-	got, problems := was.WithCluster(resolve.Group(written.Objects(t, cluster)), token("two"))
+	got, problems := was.Next(resolve.Group(written.Objects(t, cluster)).Only(verify.Cluster), token("two"))
 	require.Empty(t, problems)
 	require.NotEqual(t, password(was), password(got))
 	require.Equal(t, was.For("team-a").Generation, got.For("team-a").Generation, "a token changes no verdict")
@@ -224,7 +224,7 @@ func TestWhatSomethingOutsideCausedIsNotToBeCorrected(t *testing.T) {
 		"the root of a cluster's Verifier": {[]string{written.Namespace("team-a", "1"), written.Object("ClusterVerifier", "", "v", fmt.Sprintf(keyless, ""))}, external.Source{Kind: external.TUF}, []string{"ClusterVerifier v"}, "ask a cluster admin to read that condition"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, problems := resolve.New(written.Objects(t, c.documents...), external.Fetched{c.source: lost(c.source)}, resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }})
+			s, problems := resolve.Empty(resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }}).Next(resolve.Group(written.Objects(t, c.documents...)), external.Fetched{c.source: lost(c.source)})
 			require.NotEmpty(t, problems)
 			for _, ref := range c.refs {
 				report := written.ReportOn(t, s, ref)

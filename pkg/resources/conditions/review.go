@@ -56,7 +56,7 @@ func problems(source policy.ObjectRef, found []concern) []resource.Problem {
 // ReviewStored returns all that the condition NeedsReview says of resources of a cluster, by resource: the condition has
 // room for one reason alone. All are the cluster's resources, because rules of other policies may come before a rule.
 func ReviewStored(all, of []v1beta1.Object) map[policy.ObjectRef][]resource.Finding {
-	snapshot, _ := resolve.New(resource.Objects{Resources: all}, nil, resolve.Nowhere())
+	snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(resource.Objects{Resources: all}), nil)
 	found, unreached := map[policy.ObjectRef][]resource.Finding{}, map[verify.Namespace]map[policy.ObjectRef][]concern{}
 	for _, o := range of {
 		source, at := resource.RefOf(o), verify.Namespace(o.GetNamespace())

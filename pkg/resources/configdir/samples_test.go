@@ -22,8 +22,8 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, objects.Broken)
-	snapshot, problems := resolve.New(objects, nil, resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} },
-		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport }})
+	snapshot, problems := resolve.Empty(resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} },
+		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport }}).Next(resolve.Group(objects), nil)
 	require.Empty(t, problems)
 	for namespace, layers := range map[verify.Namespace][]string{
 		verify.Cluster: {"signed-by-platform", "platform-mandatory"},

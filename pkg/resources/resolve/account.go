@@ -3,8 +3,6 @@ package resolve
 import (
 	"cmp"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -94,10 +92,30 @@ func (s *Snapshot) accountOf(namespace verify.Namespace, tenant *v1beta1.Tenant)
 	return verify.TenantAccount(tenant.Name)
 }
 
-// excesses adds the namespaces of a Tenant's account that are past its limits to found. It is a
+// excesses says which of some namespaces are past the limits of their account. If there is one of a Tenant, there are all
+// of it. It only ranks those of Tenants that are past a limit: it runs at each change.
+func (s *Snapshot) excesses(namespaces []verify.Namespace) map[verify.Namespace]excess {
+	sums := map[*v1beta1.Tenant]load{}
+	for _, namespace := range namespaces {
+		if own := s.loadOf(namespace); own != (load{}) {
+			if tenant := s.tenancy.Holder(string(namespace)); tenant != nil {
+				sums[tenant] = sums[tenant].plus(own)
+			}
+		}
+	}
+	found := map[verify.Namespace]excess{}
+	for tenant, sum := range sums {
+		if sum.tooMuch() {
+			s.rank(tenant, found)
+		}
+	}
+	return found
+}
+
+// rank adds the namespaces of a Tenant's account that are past its limits to found. It is a
 // pure function of what they weigh, so that every replica agrees, whatever changed first. Of
 // namespaces whose specs are past a limit nobody knows all specs: they weigh nothing.
-func (s *Snapshot) excesses(tenant *v1beta1.Tenant, found map[verify.Namespace]excess) {
+func (s *Snapshot) rank(tenant *v1beta1.Tenant, found map[verify.Namespace]excess) {
 	for i := range measures {
 		m := measure(i)
 		weight := func(n verify.Namespace) int {
@@ -179,62 +197,6 @@ func (e excess) refusalOfExceptions() error {
 		e.tenant, maxAccountExceptionWeight>>10))
 }
 
-// settle compiles the given levels if they are only weighed, or if they pass the limits of
-// their account or no longer do. It returns the namespaces that it compiled.
-func (s *Snapshot) settle(namespaces iter.Seq[verify.Namespace], excesses map[verify.Namespace]excess) []verify.Namespace {
-	var compiled []verify.Namespace
-	for namespace := range namespaces {
-		if l := s.levels[namespace]; !l.compiled || l.excess != excesses[namespace] {
-			if l.compiled { // an earlier snapshot has it
-				l = &Level{Objects: l.Objects, weight: l.weight, load: l.load, uses: l.uses}
-			}
-			c := &compiler{outside: s.outside}
-			s.levels[namespace] = c.level(l, s.cluster, excesses[namespace])
-			compiled = append(compiled, namespace)
-		}
-	}
-	return compiled
-}
-
-// settleAll is settle for every namespace. It only ranks the namespaces of Tenants that are past
-// a limit: it runs at each change of the cluster.
-func (s *Snapshot) settleAll() {
-	sums := map[*v1beta1.Tenant]load{}
-	for namespace, l := range s.levels {
-		if l.load != (load{}) {
-			if tenant := s.tenancy.Holder(string(namespace)); tenant != nil {
-				sums[tenant] = sums[tenant].plus(l.load)
-			}
-		}
-	}
-	excesses := map[verify.Namespace]excess{}
-	for tenant, sum := range sums {
-		if sum.tooMuch() {
-			s.excesses(tenant, excesses)
-		}
-	}
-	s.settle(maps.Keys(s.levels), excesses)
-}
-
-// settleAccount is settle for the namespaces that may share the account of one, and itself.
-func (s *Snapshot) settleAccount(namespace verify.Namespace) []verify.Namespace {
-	excesses := map[verify.Namespace]excess{}
-	if tenant := s.tenancy.Holder(string(namespace)); tenant != nil {
-		var sum load
-		for _, n := range s.Candidates()[tenant.Name] {
-			sum = sum.plus(s.loadOf(n))
-		}
-		if sum.tooMuch() {
-			s.excesses(tenant, excesses)
-		}
-		return s.settle(slices.Values(s.Candidates()[tenant.Name]), excesses)
-	}
-	if _, exists := s.levels[namespace]; !exists {
-		return nil
-	}
-	return s.settle(slices.Values([]verify.Namespace{namespace}), excesses)
-}
-
 // written returns how much memory the specs of a share of l take, those that are withheld
 // too.
 func (l *Objects) written(share resource.Share) (size int) {
@@ -278,28 +240,14 @@ func (s *Snapshot) Crowded(share resource.Share, size int) bool {
 // is cheap.
 func Measured(o resource.Objects) *Snapshot {
 	levels := Group(o)
-	cluster := &Level{Objects: levels[verify.Cluster]}
+	cluster := &Level{weighed: &weighed{Objects: levels[verify.Cluster]}}
 	cluster.quotas = cluster.compileQuotas()
-	s := &Snapshot{cluster: cluster, tenancy: newTenancy(cluster.Objects, levels.labels()), levels: map[verify.Namespace]*Level{}, members: &members{}}
+	s := &Snapshot{cluster: cluster, levels: map[verify.Namespace]*Level{}, members: &members{}}
 	for namespace, found := range levels {
 		if namespace != verify.Cluster {
-			s.levels[namespace] = &Level{Objects: found, load: loadOf(found, weight{})}
+			s.levels[namespace] = &Level{weighed: &weighed{Objects: found, load: loadOf(found, weight{})}}
 		}
 	}
+	s.tenancy = newTenancy(cluster.Objects, s.labels())
 	return s
-}
-
-// Resettled returns the namespaces that came past the limits of specs of their account since
-// an earlier snapshot, or no longer are: other specs of them have to be read again.
-func (s *Snapshot) Resettled(earlier *Snapshot) (list []verify.Namespace) {
-	for namespace, l := range s.levels {
-		var was excess
-		if before := earlier.levels[namespace]; before != nil {
-			was = before.excess
-		}
-		if was.past[specsKept] != l.excess.past[specsKept] || was.past[exceptionSpecsKept] != l.excess.past[exceptionSpecsKept] {
-			list = append(list, namespace)
-		}
-	}
-	return list
 }

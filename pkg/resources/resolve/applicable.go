@@ -16,12 +16,10 @@ type Rung struct {
 	Label string
 }
 
-// chainOf returns the levels that count in a namespace, nearest first and the cluster
-// last.
-func chainOf(own *Level, b binding, cluster *Level) []Rung {
-	last := Rung{cluster, LevelCluster}
+// nearerOf returns the levels that count in a namespace before the cluster's, nearest first.
+func nearerOf(own *Level, b binding) []Rung {
 	if b.Tenant == "" {
-		return []Rung{{own, LevelNamespace}, last}
+		return []Rung{{own, LevelNamespace}}
 	}
 	var chain []Rung
 	if b.PolicyLevel == v1beta1.PolicyLevelNamespace && b.Home != own {
@@ -30,7 +28,7 @@ func chainOf(own *Level, b binding, cluster *Level) []Rung {
 	if b.PolicyLevel != v1beta1.PolicyLevelCluster && b.Home != nil {
 		chain = append(chain, Rung{b.Home, LevelTenant})
 	}
-	return append(chain, last)
+	return chain
 }
 
 // group holds the policies of one level that are tried together, by name.
@@ -146,11 +144,11 @@ func (a *Applicable) lenient(g group) policy.ObjectRef {
 
 // Counts reports whether the namespace's own resources count in v.
 func (v *View) Counts() bool {
-	return slices.ContainsFunc(v.Chain, func(r Rung) bool { return r.Level == v.Own })
+	return slices.ContainsFunc(v.nearer, func(r Rung) bool { return r.Level == v.Own })
 }
 
 // last returns the index of the cluster's level.
-func (v *View) last() int { return len(v.Chain) - 1 }
+func (v *View) last() int { return len(v.nearer) }
 
 // nearestVerifiers returns the Verifiers of the first level from one on that has any. The
 // kind falls back as a whole, and only if nearer levels have none at all.

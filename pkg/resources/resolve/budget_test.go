@@ -63,10 +63,10 @@ func TestANamespaceThatWeighsTooMuchDeniesAloneAndSaysWhatToDelete(t *testing.T)
 	require.NotNil(t, served.Verifiers[0].Checker)
 
 	// The same for a change, and back.
-	next, problems := snapshot.With("team-a", resolve.Group(written.Objects(t, sound(t, "team-a")...)), nil)
+	next, problems := snapshot.Next(resolve.Group(written.Objects(t, sound(t, "team-a")...)).Only("team-a"), nil)
 	require.Empty(t, problems)
 	require.Empty(t, next.For("team-a").Layers[0].Judge.Why())
-	last, problems := next.With("team-a", resolve.Group(written.Objects(t, hostile...)), nil)
+	last, problems := next.Next(resolve.Group(written.Objects(t, hostile...)).Only("team-a"), nil)
 	require.NotEmpty(t, problems)
 	require.Contains(t, last.For("team-a").Layers[0].Judge.Why(), "8192 KiB")
 	require.Same(t, next.For("team-b"), last.For("team-b"))
@@ -100,9 +100,9 @@ func TestASmallerClusterTrustStoreEndsTheDenialOfWhoeverNamesIt(t *testing.T) {
 	many := written.Object("ClusterTrustStore", "", "shared", written.InlineKey(strings.Repeat(string(written.NewKey(t).PEM), 16)))
 	snapshot, problems := written.Compiled(written.Objects(t, append(documents, few)...))
 	require.Empty(t, problems)
-	snapshot, _ = snapshot.WithCluster(resolve.Group(written.Objects(t, many)), nil)
+	snapshot, _ = snapshot.Next(resolve.Group(written.Objects(t, many)).Only(verify.Cluster), nil)
 	require.Contains(t, snapshot.For("team-a").Layers[0].Judge.Why(), "use a key or certificate in fewer Verifiers")
-	snapshot, _ = snapshot.WithCluster(resolve.Group(written.Objects(t, few)), nil)
+	snapshot, _ = snapshot.Next(resolve.Group(written.Objects(t, few)).Only(verify.Cluster), nil)
 	require.Empty(t, snapshot.For("team-a").Layers[0].Judge.Why())
 }
 

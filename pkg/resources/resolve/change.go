@@ -10,7 +10,8 @@ import (
 // shared holds, for each kind, the fingerprint of the cluster's resources that
 // namespaces use.
 type shared struct {
-	verifiers, stores, policies, mandatory, hosts string
+	verifiers, stores, policies, hosts string
+	mandatory                          string // "" if there are none
 	// exceptions change no generation: they are no part of a cached verdict.
 	exceptions string
 	// credentials also changes with the tokens of an identity and with proxies, which change
@@ -33,11 +34,15 @@ func sharedFingerprints(l *Level) shared {
 	for _, e := range EntriesOf[v1beta1.ExceptionSpec](l.Objects) {
 		exceptions = append(exceptions, compile.Fingerprint(e.Source, e.Spec, []byte(e.Created.String()), e.Err()))
 	}
+	mandatory := ""
+	if len(l.Mandatory) > 0 {
+		mandatory = compile.DigestOf(compile.MapSlice(l.Mandatory, func(p compile.Policy) string { return p.Fingerprint }))
+	}
 	return shared{
 		verifiers:  compile.DigestOf(compile.MapSlice(l.Verifiers, func(v compile.Verifier) string { return v.Fingerprint })),
 		stores:     compile.DigestOf(compile.MapSlice(l.stores, func(s compile.Store) string { return s.Fingerprint })),
 		policies:   compile.DigestOf(compile.MapSlice(l.Policies, func(p compile.Policy) string { return p.Fingerprint })),
-		mandatory:  compile.DigestOf(compile.MapSlice(l.Mandatory, func(p compile.Policy) string { return p.Fingerprint })),
+		mandatory:  mandatory,
 		hosts:      compile.DigestOf(hosts),
 		exceptions: compile.DigestOf(exceptions),
 
@@ -45,28 +50,15 @@ func sharedFingerprints(l *Level) shared {
 	}
 }
 
-// affects reports whether v is linked to something that differs between the cluster
-// level of s and was.
-func (s *Snapshot) affects(v *View, was *Level) bool {
-	is := s.cluster
-	mandatory := len(is.Mandatory)+len(was.Mandatory) > 0
-	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
-	return changed(func(s shared) string { return s.hosts }) ||
-		changed(func(s shared) string { return s.mandatory }) ||
-		changed(func(s shared) string { return s.exceptions }) ||
-		changed(func(s shared) string { return s.stores + s.credentials }) || // any may list a host that no nearer level lists
-		(mandatory || v.some(func(a *Applicable) bool { return a.from >= v.last() })) && changed(func(s shared) string { return s.verifiers }) ||
-		v.some(func(a *Applicable) bool { return a.Deciding.At == v.last() }) && changed(func(s shared) string { return s.policies })
-}
-
-// differs reports whether a ClusterTrustStore has another fingerprint than in uses.
-func (l *Level) differs(uses map[string]string) bool {
-	for name, fingerprint := range uses {
-		if l.fingerprintOf(name) != fingerprint {
-			return true
-		}
+// using returns what v uses of s. Any Store may list a host that no nearer level lists.
+func (v *View) using(s shared) shared {
+	if s.mandatory == "" && !v.some(func(a *Applicable) bool { return a.from >= v.last() }) {
+		s.verifiers = ""
 	}
-	return false
+	if !v.some(func(a *Applicable) bool { return a.Deciding.At == v.last() }) {
+		s.policies = ""
+	}
+	return s
 }
 
 // fingerprintOf returns the fingerprint of a trust store, "" if it does not exist.
@@ -77,7 +69,7 @@ func (l *Level) fingerprintOf(name string) string {
 	return ""
 }
 
-// usedOf returns the ClusterTrustStores that o names, as in level.uses.
+// usedOf returns the ClusterTrustStores that o names, as in weighed.uses.
 func usedOf(o *Objects, cluster *Level) map[string]string {
 	var uses map[string]string // most namespaces name none
 	for _, e := range EntriesOf[v1beta1.VerifierSpec](o) {

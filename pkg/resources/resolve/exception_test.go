@@ -43,7 +43,7 @@ func aged(o resource.Objects) resource.Objects {
 
 // limited compiles with limits of exceptions.
 func limited(o resource.Objects, limits resource.ExceptionLimits) *resolve.Snapshot {
-	s, _ := resolve.New(o, nil, resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }, Exceptions: limits})
+	s, _ := resolve.Empty(resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }, Exceptions: limits}).Next(resolve.Group(o), nil)
 	return s
 }
 
@@ -229,9 +229,9 @@ func TestAChangeOfAClusterExceptionIsLiveInItsNamespaces(t *testing.T) {
 	fixed := aged(written.Objects(t, written.Namespace("shop", "1"), written.Object("VerificationPolicy", "shop", "p", denies), written.Object("Exception", "shop", "x", terms(time.Hour, "images: ['**']"))))
 	was, _ := written.Compiled(fixed)
 	for name, document := range map[string]string{"an exception": written.Object("ClusterException", "", "c", terms(time.Hour, inShop)), "a delegation": written.Object("ClusterException", "", "c", terms(time.Hour, delegates))} {
-		next, _ := was.WithCluster(resolve.Group(aged(written.Objects(t, document))), nil)
+		next, _ := was.Next(resolve.Group(aged(written.Objects(t, document))).Only(verify.Cluster), nil)
 		require.NotEmpty(t, by(t, next, "shop", "r.example.com/app:1", soon), name)
-		back, _ := next.WithCluster(resolve.Group(resource.Objects{}), nil)
+		back, _ := next.Next(resolve.Group(resource.Objects{}).Only(verify.Cluster), nil)
 		require.Empty(t, by(t, back, "shop", "r.example.com/app:1", soon), name)
 	}
 }
@@ -289,8 +289,8 @@ func TestBreakGlassIsReadFromAnnotationsThatAreSoundAndNotTooLong(t *testing.T) 
 		"a reason alone":               {why, time.Hour, false, "is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, problems := resolve.New(written.Objects(t, annotated(row.annotations)...), nil, resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} },
-				Exceptions: resource.ExceptionLimits{BreakGlass: row.limit}})
+			s, problems := resolve.Empty(resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} },
+				Exceptions: resource.ExceptionLimits{BreakGlass: row.limit}}).Next(resolve.Group(written.Objects(t, annotated(row.annotations)...)), nil)
 			require.Equal(t, row.allowed, by(t, s, "shop", "r.example.com/app:1", soon) == "Namespace shop")
 			require.Empty(t, by(t, s, "other", "r.example.com/app:1", soon))
 			if row.says == "" {

@@ -95,7 +95,7 @@ func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 	if len(used) > 0 {
 		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterException, used, "images that an exception lists are allowed until it expires"))
 	}
-	for i, l := range v.Chain[:v.last()] {
+	for i, l := range v.nearer {
 		if v.Broken != nil || len(l.Exceptions) == 0 {
 			continue // of a namespace that is broken it is not known whose exceptions count
 		}

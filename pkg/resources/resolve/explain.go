@@ -53,7 +53,7 @@ func (v *View) verifierChoices() []Choice {
 	case len(choices) == 0:
 		return []Choice{v.none(kind)}
 	case len(choices) > 1 && len(v.Verifiers) > 0: // that no other applies would not be true
-		choices[0].Why = fmt.Sprintf("%s has its own %s", v.name(v.Chain[v.from]), kind)
+		choices[0].Why = fmt.Sprintf("%s has its own %s", v.name(v.from), kind)
 	}
 	return choices
 }
@@ -106,7 +106,7 @@ func (v *View) policyChoices() []Choice {
 	if !v.Denies() {
 		none := v.none(kind)
 		if len(v.Warning) > 0 {
-			none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.Chain), kind)
+			none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.last()+1), kind)
 		}
 		choices = append(choices, none)
 	}
@@ -121,7 +121,7 @@ func (v *View) policyChoices() []Choice {
 		case a != v.Applicable:
 			why = "it judges " + a.left()
 		case compile.Strictest(g.Policies).Inherits(): // that no other applies would not be true
-			why = fmt.Sprintf("%s has its own %s", v.name(v.Chain[g.At]), kind)
+			why = fmt.Sprintf("%s has its own %s", v.name(g.At), kind)
 		default:
 			why = v.whyAt(g.At, kind)
 		}
@@ -153,7 +153,7 @@ func BrokenAmong(policies []compile.Policy) (compile.Policy, bool) {
 
 // choice returns a Choice of level i.
 func (v *View) choice(i int, kind string, applied []policy.ObjectRef, why string) Choice {
-	c := Choice{Kind: kind, Level: v.Chain[i].Label, Applied: applied, Why: why}
+	c := Choice{Kind: kind, Level: v.labelOf(i), Applied: applied, Why: why}
 	if c.Level == LevelTenant {
 		c.Tenant = v.Tenant
 	}
@@ -170,14 +170,14 @@ func (v *View) whyNone(kind string) string {
 	if v.Broken != nil {
 		return "not compiled; see the reason"
 	}
-	return fmt.Sprintf("%s has a %s", v.neither(v.Chain), kind)
+	return fmt.Sprintf("%s has a %s", v.neither(v.last()+1), kind)
 }
 
-// neither names levels as those that lack something.
-func (v *View) neither(levels []Rung) string {
+// neither names the first levels as those that lack something.
+func (v *View) neither(levels int) string {
 	var names []string
-	for _, l := range levels {
-		names = append(names, v.name(l))
+	for i := range levels {
+		names = append(names, v.name(i))
 	}
 	switch last := len(names) - 1; last {
 	case -1:
@@ -191,9 +191,16 @@ func (v *View) neither(levels []Rung) string {
 	}
 }
 
-// name names a level in a sentence.
-func (v *View) name(l Rung) string {
-	switch l.Label {
+func (v *View) labelOf(i int) string {
+	if i == v.last() {
+		return LevelCluster
+	}
+	return v.nearer[i].Label
+}
+
+// name names level i in a sentence.
+func (v *View) name(i int) string {
+	switch v.labelOf(i) {
 	case LevelTenant:
 		return "Tenant " + v.Tenant
 	case LevelCluster:
@@ -204,20 +211,19 @@ func (v *View) name(l Rung) string {
 
 // whyAt explains why the resources of a kind at level i apply.
 func (v *View) whyAt(i int, kind string) string {
-	lacking := v.Chain[:i]
 	switch {
-	case i == v.last() && len(lacking) == 0:
+	case i == v.last() && i == 0:
 		return "Tenant " + v.Tenant + " leaves decisions to the cluster"
-	case i == v.last() && len(lacking) == 1:
-		return v.name(lacking[0]) + " has no " + kind + " of its own"
+	case i == v.last() && i == 1:
+		return v.name(0) + " has no " + kind + " of its own"
 	case i == v.last():
-		return v.neither(lacking) + " has a " + kind + " of its own"
+		return v.neither(i) + " has a " + kind + " of its own"
 	case i > 0:
 		return "the namespace has no " + kind + " of its own, and Tenant " + v.Tenant + " has one, so no Cluster" + kind + " applies"
-	case i+2 < len(v.Chain):
+	case i+1 < v.last():
 		return "the namespace has its own " + kind + ", so none of Tenant " + v.Tenant + " and no Cluster" + kind + " applies"
 	}
-	return v.name(v.Chain[i]) + " has its own " + kind + ", so no Cluster" + kind + " applies"
+	return v.name(i) + " has its own " + kind + ", so no Cluster" + kind + " applies"
 }
 
 // StoreLevel returns the nearest level with a Store that applies in a namespace, or

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
@@ -85,7 +86,7 @@ func TestWhatStoresSayOfThemselvesIsPerHost(t *testing.T) {
 		report := written.ReportOn(t, snapshot, source).Effective
 		require.Equal(t, want, [2]string{written.Short(report), report.Message}, source)
 	}
-	unrelated, _ := snapshot.WithCluster(resolve.Group(written.Objects(t, documents[0], written.Store("", "cluster", "cluster.example.com"), written.Store("", "further", "own.example.com"))), nil)
+	unrelated, _ := snapshot.Next(resolve.Group(written.Objects(t, documents[0], written.Store("", "cluster", "cluster.example.com"), written.Store("", "further", "own.example.com"))).Only(verify.Cluster), nil)
 	require.NotEqual(t, snapshot.For("iris-x").Generation, unrelated.For("iris-x").Generation)
 }
 
@@ -110,7 +111,7 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 		written.Object("ClusterStore", "", "company", "registries: ["+host+"]\ninsecurePlainHTTP: true\nimagePullSecrets: [{name: pull}]")}
 	for name, more := range map[string][]string{"without a Store": nil, "with a Store for another host": {written.Store("team-a", "own", "own.example.com")}} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, problems := resolve.New(written.Objects(t, append(documents, more...)...), nil, resolve.Outside{Registry: client.For})
+			snapshot, problems := resolve.Empty(resolve.Outside{Registry: client.For}).Next(resolve.Group(written.Objects(t, append(documents, more...)...)), nil)
 			require.Empty(t, problems)
 			ref, err := image.Parse(host + "/app:v1")
 			require.NoError(t, err)

@@ -113,13 +113,13 @@ func TestInheritedRulesUseTheVerifiersOfTheirLevel(t *testing.T) {
 
 	// What is inherited is part of the generation, and a change of it links the namespace again.
 	was, last := snapshot.For("team-a").Generation, len(documents)-1
-	changed, _ := snapshot.WithCluster(resolve.Group(written.Objects(t, append(documents[:last:last], written.Object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Allow"))...)), nil)
+	changed, _ := snapshot.Next(resolve.Group(written.Objects(t, append(documents[:last:last], written.Object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Allow"))...)).Only(verify.Cluster), nil)
 	require.NotEqual(t, was, changed.For("team-a").Generation)
 	require.Equal(t, policy.Allowed, written.Verdict(t, changed, "team-a", "r.example.com/app").Outcome())
-	changed, _ = snapshot.WithCluster(resolve.Group(written.Objects(t, append(documents[:last-1:last-1], written.Object("ClusterVerifier", "", "company", written.CosignVerifier+"\nimages: [\"r.example.com/**\"]"), documents[last])...)), nil)
+	changed, _ = snapshot.Next(resolve.Group(written.Objects(t, append(documents[:last-1:last-1], written.Object("ClusterVerifier", "", "company", written.CosignVerifier+"\nimages: [\"r.example.com/**\"]"), documents[last])...)).Only(verify.Cluster), nil)
 	require.NotEqual(t, was, changed.For("team-a").Generation)
 	require.NotEqual(t, snapshot.For("team-a").Layers[0].Next.Verifiers, changed.For("team-a").Layers[0].Next.Verifiers)
-	gone, _ := snapshot.WithCluster(resolve.Group(resource.Objects{}), nil)
+	gone, _ := snapshot.Next(resolve.Group(resource.Objects{}).Only(verify.Cluster), nil)
 	require.Equal(t, policy.Denied, written.Verdict(t, gone, "team-a", "r.example.com/app").Outcome())
 	require.Contains(t, written.ReportOn(t, gone, "VerificationPolicy team-a/own").Effective.Message, "images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies or a Verifier")
 }
@@ -171,7 +171,7 @@ func TestAPolicyThatWarnsWarnsAsItWouldInherit(t *testing.T) {
 		require.Equal(t, policy.Allowed, got.Outcome(), image)
 		require.Equal(t, warnings == 1, got.Warning != "", image)
 	}
-	changed, _ := snapshot.WithCluster(resolve.Group(written.Objects(t, written.Object("ClusterVerificationPolicy", "", "cluster", allowing("other.example.com")))), nil)
+	changed, _ := snapshot.Next(resolve.Group(written.Objects(t, written.Object("ClusterVerificationPolicy", "", "cluster", allowing("other.example.com")))).Only(verify.Cluster), nil)
 	require.NotEqual(t, snapshot.For("team-a").Generation, changed.For("team-a").Generation, "cached warnings would be wrong")
 	require.Empty(t, written.Verdict(t, changed, "team-a", "other.example.com/app").Warning)
 }
@@ -219,6 +219,6 @@ func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Equal(t, v1beta1.TagActionPin, snapshot.Tags("team-c"), "a word that is not known")
 	require.Equal(t, v1beta1.TagActionLeave, snapshot.Tags(verify.Cluster))
-	pinned, _ := snapshot.WithCluster(resolve.Group(written.Objects(t, written.Object("ClusterVerificationPolicy", "", "c", "tags: Pin"))), nil)
+	pinned, _ := snapshot.Next(resolve.Group(written.Objects(t, written.Object("ClusterVerificationPolicy", "", "c", "tags: Pin"))).Only(verify.Cluster), nil)
 	require.Equal(t, v1beta1.TagActionPin, pinned.Tags("team-b"), "of the cluster as it is, whatever the namespace's policies are linked to")
 }

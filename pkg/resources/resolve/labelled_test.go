@@ -51,16 +51,16 @@ func TestTheTenantThatTheLabelNamesKeepsItsNamespaceWhicheverIsOlder(t *testing.
 			require.Equal(t, c.want, whole.Tenant(verify.Namespace(c.namespace)))
 
 			before, _ := written.Compiled(written.Objects(t, append(documents, written.Namespace(c.namespace, c.namespace))...))
-			after, _ := before.With(verify.Namespace(c.namespace), resolve.Group(written.Objects(t, labelled(c.namespace, c.label))), nil)
+			after, _ := before.Next(resolve.Group(written.Objects(t, labelled(c.namespace, c.label))).Only(verify.Namespace(c.namespace)), nil)
 			require.Equal(t, c.want, after.Tenant(verify.Namespace(c.namespace)), "the label came later")
 			same(t, whole, after)
-			gone, _ := after.With(verify.Namespace(c.namespace), resolve.Group(written.Objects(t)), nil)
-			again, _ := gone.With(verify.Namespace(c.namespace), resolve.Group(written.Objects(t, written.Namespace(c.namespace, c.namespace))), nil)
+			gone, _ := after.Next(resolve.Group(written.Objects(t)).Only(verify.Namespace(c.namespace)), nil)
+			again, _ := gone.Next(resolve.Group(written.Objects(t, written.Namespace(c.namespace, c.namespace))).Only(verify.Namespace(c.namespace)), nil)
 			same(t, before, again)
 
-			renewed, _ := before.WithCluster(resolve.Group(written.Objects(t, append(documents, written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow"))...)), nil)
+			renewed, _ := before.Next(resolve.Group(written.Objects(t, append(documents, written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow"))...)).Only(verify.Cluster), nil)
 			require.Equal(t, before.Tenant(verify.Namespace(c.namespace)), renewed.Tenant(verify.Namespace(c.namespace)))
-			relabelled, _ := after.WithCluster(resolve.Group(written.Objects(t, documents...)), nil)
+			relabelled, _ := after.Next(resolve.Group(written.Objects(t, documents...)).Only(verify.Cluster), nil)
 			same(t, whole, relabelled)
 		})
 	}

@@ -14,11 +14,9 @@ import (
 
 // Level is the compiled form of one level's objects.
 type Level struct {
-	Objects  *Objects
-	weight   weight
-	load     load
-	compiled bool                       // whether it is more than weighed
+	*weighed
 	excess   excess                     // as it was compiled with
+	compiled bool                       // whether it is more than weighed
 	obscured map[policy.ObjectRef]error // of which a person cannot read everything, and why
 	Broken   error                      // why the level cannot be used
 
@@ -39,10 +37,6 @@ type Level struct {
 	// publicGood is Sigstore's public-good root, if a verifier uses it by default.
 	publicGood *compile.TrustStore
 	Ends       map[policy.ObjectRef]*compile.Ends
-
-	// uses maps each ClusterTrustStore that a namespace's verifiers name to its
-	// fingerprint, "" if it did not exist. Others change neither the weight nor what is compiled.
-	uses map[string]string
 	// shared is set for the cluster level.
 	shared shared
 }
@@ -52,11 +46,9 @@ type compiler struct {
 	outside Outside
 }
 
-// level compiles l, which is only weighed, and returns it. Cluster is nil for the cluster's own
-// level.
-func (c *compiler) level(l, cluster *Level, past excess) *Level {
-	o := l.Objects
-	l.excess, l.compiled, l.allFaults = past, true, c.outside.AllFaults
+// level compiles what is weighed. Cluster is nil for the cluster's own level.
+func (c *compiler) level(w *weighed, cluster *Level, past excess) *Level {
+	l, o := &Level{weighed: w, excess: past, compiled: true, allFaults: c.outside.AllFaults}, w.Objects
 	if o.broken != nil {
 		l.Broken = compile.RefusalOf(fmt.Errorf("%s cannot be read: %w", policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken))
 		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken)

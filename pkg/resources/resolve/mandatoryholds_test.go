@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/test/kit/written"
 )
@@ -115,6 +116,6 @@ func TestADenialSaysWhomToAskInTheWordsOfItsPolicyOrItsTenant(t *testing.T) {
 
 	// A change of the contact alone reaches the Tenant's namespaces.
 	fixed[3] = strings.Replace(fixed[3], "#iris", "#iris-oncall", 1)
-	s, _ = s.WithCluster(resolve.Group(written.Objects(t, fixed...)), nil)
+	s, _ = s.Next(resolve.Group(written.Objects(t, fixed...)).Only(verify.Cluster), nil)
 	require.Equal(t, "#iris-oncall", written.Verdict(t, s, "iris-web", "r.example.com/app").Contact)
 }

@@ -51,7 +51,7 @@ func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			whole, _ := written.Compiled(written.Objects(t, append(fixed, after...)...))
-			got, _ := was.With("iris", resolve.Group(written.Objects(t, after...)), nil)
+			got, _ := was.Next(resolve.Group(written.Objects(t, after...)).Only("iris"), nil)
 			same(t, whole, got)
 			for _, member := range []verify.Namespace{"iris-web", "iris-dev-a", "iris-dev-new"} {
 				require.NotEqual(t, was.For(member).Generation, got.For(member).Generation, member)
@@ -62,9 +62,9 @@ func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 		})
 	}
 	t.Run("ending", func(t *testing.T) {
-		got, _ := was.With("iris", resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}), nil)
+		got, _ := was.Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}).Only("iris"), nil)
 		require.Equal(t, policy.Denied, written.Verdict(t, got, "iris-web", "r.example.com/app").Outcome())
-		back, _ := got.With("iris", resolve.Group(written.Objects(t, before...)), nil)
+		back, _ := got.Next(resolve.Group(written.Objects(t, before...)).Only("iris"), nil)
 		require.Equal(t, was.For("iris-web").Generation, back.For("iris-web").Generation, "results are found again")
 	})
 }
@@ -73,7 +73,7 @@ func TestANamespaceWithThePrefixIsAMemberAtOnce(t *testing.T) {
 	fixed := []string{written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com"))}
 	was, _ := written.Compiled(written.Objects(t, fixed...))
 	require.Equal(t, policy.Allowed, written.Verdict(t, was, "iris-dev-new", "iris.example.com/app").Outcome(), "even before the snapshot knows it")
-	got, _ := was.With("iris-dev-new", resolve.Group(written.Objects(t, written.Namespace("iris-dev-new", "7"))), nil)
+	got, _ := was.Next(resolve.Group(written.Objects(t, written.Namespace("iris-dev-new", "7"))).Only("iris-dev-new"), nil)
 	whole, _ := written.Compiled(written.Objects(t, append(fixed, written.Namespace("iris-dev-new", "7"))...))
 	same(t, whole, got)
 	require.Equal(t, []verify.Namespace{"iris", "iris-dev-new"}, got.Members("iris"))
@@ -107,7 +107,7 @@ func TestAChangeOfTenantsLinksOldAndNewMembers(t *testing.T) {
 				}
 				was, _ := written.Compiled(with(clusters[from]))
 				whole, _ := written.Compiled(with(documents))
-				got, _ := was.WithCluster(resolve.Group(written.Objects(t, documents...)), nil)
+				got, _ := was.Next(resolve.Group(written.Objects(t, documents...)).Only(verify.Cluster), nil)
 				same(t, whole, got)
 				if from == "iris" && to == "both" || from == "nobody" {
 					require.Equal(t, to == "iris" || to == "both" || to == "nobody" || to == "cluster" || to == "a quota" || to == "a shared key",

@@ -122,17 +122,17 @@ func hidden(verifiers []compile.Verifier) string {
 // homeOfVerifiers returns the home of v's Tenant if it has Verifiers and v is another
 // namespace, else "".
 func (v *View) homeOfVerifiers() string {
-	i := slices.IndexFunc(v.Chain, func(r Rung) bool { return r.Label == LevelTenant })
-	if i < 0 || v.Chain[i].Level == v.Own || len(v.Chain[i].Verifiers) == 0 {
+	i := slices.IndexFunc(v.nearer, func(r Rung) bool { return r.Label == LevelTenant })
+	if i < 0 || v.nearer[i].Level == v.Own || len(v.nearer[i].Verifiers) == 0 {
 		return ""
 	}
-	return string(v.Chain[i].Objects.Namespace)
+	return string(v.nearer[i].Objects.Namespace)
 }
 
 // Stranded says which policy of another level denies images in the namespace of v because
 // its Verifiers hide the one that the policy requires; "" if none does.
 func (v *View) Stranded() string {
-	if v.from >= len(v.Chain) || v.Chain[v.from].Level != v.Own {
+	if v.from >= len(v.nearer) || v.nearer[v.from].Level != v.Own {
 		return ""
 	}
 	instead := ""

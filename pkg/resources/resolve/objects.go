@@ -62,6 +62,9 @@ func EntriesOf[S any](o *Objects) iter.Seq2[int, compile.Entry[S]] {
 // them, and compiles them, once.
 type Levels map[verify.Namespace]*Objects
 
+// Only returns a change of one level, which is gone if it is a namespace without objects.
+func (levels Levels) Only(level verify.Namespace) Levels { return Levels{level: levels[level]} }
+
 // Group groups objects by level.
 func Group(o resource.Objects) Levels {
 	levels := Levels{verify.Cluster: {}}

@@ -25,7 +25,7 @@ func TestQuotasReachTheNamespacesThatTheyName(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, limits.RegistryPerSecond, client.Access.PerSecond, name)
 	}
-	next, problems := snapshot.With("team-a", resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Object("VerificationPolicy", "team-a", "own", "defaultAction: Deny"))), nil)
+	next, problems := snapshot.Next(resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Object("VerificationPolicy", "team-a", "own", "defaultAction: Deny"))).Only("team-a"), nil)
 	require.Empty(t, problems)
 	require.Equal(t, want, next.For("team-a").Limits, "a change of the namespace's own leaves them")
 }

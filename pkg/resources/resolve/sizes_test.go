@@ -68,7 +68,7 @@ func TestANamespaceWithMoreSpecsThanAreKeptDenies(t *testing.T) {
 				require.Contains(t, report.Ready.Message, "KiB, the limit is 4096 KiB (VerificationPolicy 11")
 				require.Contains(t, report.Ready.Message, "delete some")
 			}
-			next, _ := s.With("shop", resolve.Group(shopAndOther(t, laxPolicies(1))), nil)
+			next, _ := s.Next(resolve.Group(shopAndOther(t, laxPolicies(1))).Only("shop"), nil)
 			require.NotContains(t, written.Verdict(t, next, "shop", "r.example.com/app").Reason, "4096 KiB")
 		})
 	}

@@ -27,120 +27,120 @@ type Snapshot struct {
 	tenancy    *tenancy
 	levels     map[verify.Namespace]*Level // of namespaces
 	views      map[verify.Namespace]*View  // [verify.Cluster] for cluster resources alone
-	members    *members                    // shared by snapshots with the same namespaces and Tenants
+	members    *members                    // shared by snapshots with the same namespaces and cluster resources
 	undeclared memo
 }
 
-// New compiles objects for which nothing has to be fetched, or for which it is known what
-// is: see [Levels.Compile].
-func New(o resource.Objects, fetched external.Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	return Group(o).Compile(fetched, outside)
+// Empty returns a snapshot without resources. It and what [Snapshot.Next] makes of it reach the network through outside.
+func Empty(outside Outside) *Snapshot {
+	s, _ := (&Snapshot{outside: outside, levels: map[verify.Namespace]*Level{}, views: map[verify.Namespace]*View{}}).Next(Group(resource.Objects{}), nil)
+	return s
 }
 
-// Compile compiles objects into a Snapshot, and returns problems that their owners should
-// fix. It never fails: a problem in a namespace denies in that namespace, and one in
-// the cluster's objects denies wherever they apply.
-func (levels Levels) Compile(fetched external.Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	c := &compiler{outside: outside}
-	cluster := levels[verify.Cluster].with(fetched)
-	s := &Snapshot{outside: outside, cluster: c.level(weighed(cluster, nil), nil, excess{}), tenancy: newTenancy(cluster, levels.labels()),
-		levels: map[verify.Namespace]*Level{}, views: map[verify.Namespace]*View{}, members: &members{}}
-	for namespace, found := range levels {
-		if namespace != verify.Cluster {
-			s.levels[namespace] = weighed(found.with(fetched), s.cluster)
+// Next returns the snapshot after a change, and the problems of the levels that changed, for their owners; s itself does
+// not change. changed has the levels that changed, nil for a namespace that is gone, and fetched the content of the
+// sources that they name. Next never fails: a problem in a namespace denies in that namespace, and one in the cluster's
+// objects denies wherever they apply.
+//
+// A level or a view is used again if its input is the same as in s. A change of the cluster's objects, or of the Tenant
+// of a namespace, may concern every namespace; any other only those of the same Tenants.
+func (s *Snapshot) Next(changed Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
+	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenancy: s.tenancy, members: s.members, levels: maps.Clone(s.levels), views: maps.Clone(s.views)}
+	concerned := next.replace(changed, fetched)
+	next.compile(concerned)
+	for _, namespace := range concerned { // all are compiled: a Tenant's home is linked to its members
+		own, was := next.levels[namespace], s.views[namespace]
+		if was != nil && was.Own == own && was.Home == next.levels[was.home] && next.members == s.members {
+			continue // nothing that the cluster or a Tenant says has changed
+		}
+		bound := next.bind(own)
+		if was == nil || was.Own != own || was.bound != bound || was.used != was.using(next.cluster.shared) {
+			next.views[namespace] = next.link(own, bound)
 		}
 	}
-	s.settleAll()
-	for namespace, l := range s.levels { // all are compiled: a Tenant's home is linked to its members
-		s.views[namespace] = s.link(l)
+	if next.cluster != s.cluster {
+		next.views[verify.Cluster] = next.linkEmpty(verify.Cluster)
 	}
-	s.views[verify.Cluster] = s.link(&Level{Objects: &Objects{}})
-	return s, s.problems()
+	var problems []resource.Problem
+	for _, level := range slices.Sorted(maps.Keys(changed)) {
+		problems = append(problems, next.ProblemsOf(level)...)
+	}
+	return next, problems
 }
 
-// With returns a snapshot in which one namespace is recompiled from levels, and that
-// namespace's problems; s itself does not change. If the namespace is the home of a
-// Tenant, the Tenant's other namespaces follow, and so do those that come to be past the
-// limits of its account or no longer are. If levels has no objects of the
-// namespace, the new snapshot does not contain it. With panics if namespace is
-// [verify.Cluster]: a change of cluster objects needs [Snapshot.WithCluster].
-func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
-	if namespace == verify.Cluster {
-		panic("resolve: a change of cluster objects needs WithCluster")
+// replace puts the levels that changed in their places and returns the namespaces that this may concern. Of these, some
+// are only weighed yet.
+func (s *Snapshot) replace(changed Levels, fetched external.Fetched) []verify.Namespace {
+	cluster, everywhere := changed[verify.Cluster]
+	if everywhere {
+		s.cluster = (&compiler{outside: s.outside}).level(weigh(cluster.with(fetched), nil), nil, excess{})
 	}
-	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenancy: s.tenancy, levels: maps.Clone(s.levels), views: maps.Clone(s.views), members: s.members}
-	found, exists := levels[namespace]
-	if _, existed := s.levels[namespace]; existed != exists {
-		next.members = &members{}
+	for namespace, found := range changed {
+		if namespace == verify.Cluster {
+			continue
+		}
+		if _, existed := s.levels[namespace]; existed != (found != nil) {
+			s.members = &members{}
+		}
+		if found == nil {
+			delete(s.levels, namespace)
+			delete(s.views, namespace)
+			continue
+		}
+		s.levels[namespace] = &Level{weighed: weigh(found.with(fetched), s.cluster)}
 	}
-	if exists {
-		next.levels[namespace] = weighed(found.with(fetched), s.cluster)
+	if everywhere {
+		s.tenancy = newTenancy(s.cluster.Objects, s.labels())
+		s.weighAgain()
 	} else {
-		delete(next.levels, namespace)
-		delete(next.views, namespace)
+		everywhere = s.relabel(changed)
 	}
-	label := ""
-	if exists {
-		label = found.labelled
+	if everywhere {
+		s.members = &members{}
+		return slices.Collect(maps.Keys(s.levels))
 	}
-	tenancy, moved := s.tenancy.relabelled(namespace, label)
-	if next.tenancy = tenancy; moved {
-		// Two accounts may be settled, and the members of two homes linked: as for a change of Tenants.
-		next.members = &members{}
-		next.settleAll()
-		next.linkChanged(s)
-		return next, next.problemsIn(namespace)
-	}
-	linked := map[verify.Namespace]bool{}
-	for _, changed := range append(next.settleAccount(namespace), namespace) {
-		for _, concerned := range next.concerned(changed) {
-			if !linked[concerned] {
-				next.views[concerned], linked[concerned] = next.link(next.levels[concerned]), true
-			}
+	return s.concerned(changed)
+}
+
+// weighAgain weighs the namespaces that name a ClusterTrustStore which has changed.
+func (s *Snapshot) weighAgain() {
+	for namespace, l := range s.levels {
+		if !l.follows(s.cluster) {
+			s.levels[namespace] = &Level{weighed: weigh(l.Objects, s.cluster)}
 		}
 	}
-	return next, next.problemsIn(namespace)
 }
 
-// problemsIn returns the problems of a namespace, none if s was not compiled with it.
-func (s *Snapshot) problemsIn(namespace verify.Namespace) []resource.Problem {
-	if v, ok := s.views[namespace]; ok {
-		return v.problems
-	}
-	return nil
-}
-
-// WithCluster returns a snapshot with the cluster's objects from levels, and their
-// problems; s itself does not change. Namespaces that the change does not affect are
-// not recompiled. WithCluster ignores the other levels.
-func (s *Snapshot) WithCluster(levels Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
-	c, found := &compiler{outside: s.outside}, levels[verify.Cluster].with(fetched)
-	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenancy: newTenancy(found, s.tenancy.Labels()), members: &members{},
-		levels: make(map[verify.Namespace]*Level, len(s.levels)), views: make(map[verify.Namespace]*View, len(s.views))}
-	for namespace, own := range s.levels {
-		if next.cluster.differs(own.uses) {
-			own = weighed(own.Objects, next.cluster)
+// compile compiles those of some namespaces that are only weighed, that come to be past the limits of their account, or
+// that no longer are.
+func (s *Snapshot) compile(namespaces []verify.Namespace) {
+	c, excesses := &compiler{outside: s.outside}, s.excesses(namespaces)
+	for _, namespace := range namespaces {
+		if l := s.levels[namespace]; !l.compiled || l.excess != excesses[namespace] {
+			s.levels[namespace] = c.level(l.weighed, s.cluster, excesses[namespace])
 		}
-		next.levels[namespace] = own
 	}
-	next.settleAll()
-	next.linkChanged(s)
-	return next, next.ProblemsOf(verify.Cluster)
 }
 
-// linkChanged links the cluster, and the namespaces that have another level or other Tenants than in an
-// earlier snapshot.
-func (s *Snapshot) linkChanged(earlier *Snapshot) {
-	s.views[verify.Cluster] = s.link(&Level{Objects: &Objects{}})
-	for namespace, own := range s.levels {
+// ChangedSince returns the namespaces of s that are configured anew since an earlier snapshot: a change of one may deny
+// others of its Tenant. crowded are those of them that came past the limits of what is kept of a Tenant's specs, or no
+// longer are, so that other specs of them have to be read.
+func (s *Snapshot) ChangedSince(earlier *Snapshot) (changed, crowded []verify.Namespace) {
+	for namespace, v := range s.views {
 		was := earlier.views[namespace]
-		switch {
-		case was == nil, own != was.Own, s.bind(own) != was.bound, s.affects(was, earlier.cluster):
-			s.views[namespace] = s.link(own)
-		default:
-			s.views[namespace] = was
+		if was == v {
+			continue
+		}
+		changed = append(changed, namespace)
+		var before excess
+		if was != nil {
+			before = was.Own.excess
+		}
+		if is := v.Own.excess; before.past[specsKept] != is.past[specsKept] || before.past[exceptionSpecsKept] != is.past[exceptionSpecsKept] {
+			crowded = append(crowded, namespace)
 		}
 	}
+	return changed, crowded
 }
 
 // For returns the configuration of a namespace. The cluster's resources apply to a
@@ -191,29 +191,23 @@ func (s *Snapshot) Explain(namespace verify.Namespace) []Choice {
 	return s.view(namespace).choices
 }
 
-// problems returns the problems of all namespaces, the cluster's first.
-func (s *Snapshot) problems() []resource.Problem {
-	var all []resource.Problem
-	for _, namespace := range s.Namespaces() {
-		all = append(all, s.ProblemsOf(namespace)...)
-	}
-	return all
-}
-
 // ProblemsOf returns the problems of one namespace, or of the cluster.
 func (s *Snapshot) ProblemsOf(namespace verify.Namespace) []resource.Problem {
-	found := s.views[namespace].problems
-	if namespace == verify.Cluster {
-		found = append(s.tenantProblems(), found...)
+	switch v := s.views[namespace]; {
+	case v == nil:
+		return nil
+	case namespace == verify.Cluster:
+		return append(s.tenantProblems(), v.problems...)
+	default:
+		return v.problems
 	}
-	return found
 }
 
 func (s *Snapshot) view(namespace verify.Namespace) *View {
 	if v, ok := s.views[namespace]; ok {
 		return v
 	}
-	return s.undeclared.get(namespace, func() *View { return s.link(&Level{Objects: &Objects{Namespace: namespace}}) })
+	return s.undeclared.get(namespace, func() *View { return s.linkEmpty(namespace) })
 }
 
 // memo caches up to [maxUndeclared] views; further ones are made for each request.

@@ -120,14 +120,14 @@ func TestASnapshotThatFollowedChangesHasTheSumOfOneThatStartedWithThem(t *testin
 		"quota": written.Object("ClusterQuota", "", "own", "namespaces: [iris-web]\nmaxInFlight: 65"), "member": ""})
 	s, _ := written.Compiled(before)
 	was := both(s.Sums())
-	s, _ = s.With("iris", resolve.Group(after), nil)
+	s, _ = s.Next(resolve.Group(after).Only("iris"), nil)
 	require.NotEqual(t, was, both(s.Sums()))
-	s, _ = s.With("iris-web", resolve.Group(after), nil)
-	s, _ = s.WithCluster(resolve.Group(after), nil)
+	s, _ = s.Next(resolve.Group(after).Only("iris-web"), nil)
+	s, _ = s.Next(resolve.Group(after).Only(verify.Cluster), nil)
 	require.Equal(t, sumOf(after), both(s.Sums()))
 	for _, namespace := range slices.Backward([]verify.Namespace{"iris", "iris-web"}) {
-		s, _ = s.With(namespace, resolve.Group(before), nil)
+		s, _ = s.Next(resolve.Group(before).Only(namespace), nil)
 	}
-	s, _ = s.WithCluster(resolve.Group(before), nil)
+	s, _ = s.Next(resolve.Group(before).Only(verify.Cluster), nil)
 	require.Equal(t, was, both(s.Sums()))
 }

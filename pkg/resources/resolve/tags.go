@@ -16,10 +16,7 @@ func (s *Snapshot) Tags(namespace verify.Namespace) v1beta1.TagAction {
 	if tagsOf(s.cluster.Mandatory) == v1beta1.TagActionPin {
 		return v1beta1.TagActionPin
 	}
-	for _, l := range s.view(namespace).Chain {
-		if l.Label == LevelCluster {
-			l.Level = s.cluster // a view outlives changes of the cluster that do not affect verdicts
-		}
+	for _, l := range s.Chain(s.view(namespace)) {
 		if said := tagsOf(slices.Concat(l.Policies, l.Mandatory)); said != "" {
 			return said
 		}
@@ -30,7 +27,7 @@ func (s *Snapshot) Tags(namespace verify.Namespace) v1beta1.TagAction {
 // Pins compiles objects without what Verifiers need, and reports whether tags are pinned in a namespace, as
 // [Snapshot.Tags] says; "" is a namespace without rules of its own.
 func Pins(o resource.Objects) func(namespace string) bool {
-	s, _ := New(o, nil, Nowhere())
+	s, _ := Empty(Nowhere()).Next(Group(o), nil)
 	return func(namespace string) bool { return s.Tags(verify.Namespace(namespace)) == v1beta1.TagActionPin }
 }
 

@@ -55,23 +55,30 @@ func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
 	return t
 }
 
-// relabelled is t with another label of a namespace, and whether another Tenant then holds the namespace.
-func (t *tenancy) relabelled(namespace verify.Namespace, tenant string) (*tenancy, bool) {
-	tenants, moved := t.Relabelled(string(namespace), tenant)
-	if tenants == t.Tenants {
-		return t, false
+// relabel notes the labels of the namespaces that changed, and reports whether another Tenant then holds one of them.
+func (s *Snapshot) relabel(changed Levels) (moved bool) {
+	for namespace, found := range changed {
+		label := ""
+		if found != nil {
+			label = found.labelled
+		}
+		tenants, other := s.tenancy.Relabelled(string(namespace), label)
+		if tenants != s.tenancy.Tenants {
+			next := *s.tenancy
+			next.Tenants = tenants
+			s.tenancy = &next
+		}
+		moved = moved || other
 	}
-	next := *t
-	next.Tenants = tenants
-	return &next, moved
+	return moved
 }
 
-// labels returns those of the namespaces among levels.
-func (levels Levels) labels() resource.Labels {
+// labels returns the labels of all namespaces of s.
+func (s *Snapshot) labels() resource.Labels {
 	labels := resource.Labels{}
-	for namespace, l := range levels {
-		if l.labelled != "" {
-			labels[string(namespace)] = l.labelled
+	for namespace, l := range s.levels {
+		if l.Objects.labelled != "" {
+			labels[string(namespace)] = l.Objects.labelled
 		}
 	}
 	return labels
@@ -143,7 +150,8 @@ func checkClaims(spec v1beta1.TenantSpec, reserved string) error {
 type binding struct {
 	Tenant      string // "" if no Tenant holds the namespace
 	PolicyLevel v1beta1.PolicyLevel
-	Home        *Level // nil if there is none
+	home        verify.Namespace // the Tenant's, "" if another Tenant holds it
+	Home        *Level           // of home, nil if there is none
 	account     verify.Account
 	limits      verify.Limits
 	contact     string // of the Tenant
@@ -168,10 +176,10 @@ func (s *Snapshot) bind(own *Level) binding {
 		if err := s.HomeError(tenant); err != nil && (b.PolicyLevel != v1beta1.PolicyLevelCluster || s.tenancy.unusable[tenantRef(tenant.Name)] != nil) {
 			b.Broken, b.by = compile.RefusalOf(err), tenantRef(tenant.Name)
 		}
-		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home {
-			b.Home = own
+		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home { // which may not exist
+			b.home, b.Home = home, own
 		} else if s.holds(tenant, home) {
-			b.Home = s.levels[home]
+			b.home, b.Home = home, s.levels[home]
 		}
 	}
 	if s.tenancy.partial && namespace != verify.Cluster && !s.tenancy.Lists(string(namespace)) {
@@ -215,21 +223,23 @@ func (s *Snapshot) HomeError(tenant *v1beta1.Tenant) error {
 	return nil
 }
 
-// concerned returns the namespaces in s that are linked again when a namespace changes:
-// itself, and the members of Tenants whose home it is.
-func (s *Snapshot) concerned(namespace verify.Namespace) []verify.Namespace {
-	list := []verify.Namespace{}
-	if _, ok := s.levels[namespace]; ok {
-		list = append(list, namespace)
-	}
-	for _, tenant := range s.tenancy.homes[namespace] {
-		for _, other := range s.Candidates()[tenant] {
-			if other != namespace {
-				list = append(list, other)
-			}
+// concerned returns the namespaces in s whose levels or views a change may concern: those that changed, and the other
+// namespaces of their Tenants and of those whose home they are.
+func (s *Snapshot) concerned(changed Levels) (found []verify.Namespace) {
+	var tenants []string
+	for namespace := range changed {
+		tenants = append(tenants, s.tenancy.homes[namespace]...)
+		if holder := s.tenancy.Holder(string(namespace)); holder != nil {
+			tenants = append(tenants, holder.Name)
+		} else if s.levels[namespace] != nil {
+			found = append(found, namespace)
 		}
 	}
-	return list
+	slices.Sort(tenants)
+	for _, tenant := range slices.Compact(tenants) {
+		found = append(found, s.Candidates()[tenant]...)
+	}
+	return found
 }
 
 // Account returns the account that the work of a namespace counts against, whether or not
@@ -340,25 +350,11 @@ func CountOf(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// Related returns the namespaces whose reports a change of one may concern: itself, the
-// members of a Tenant whose home it is, and the home of its Tenant, whose reports count
-// members.
-func (s *Snapshot) Related(namespace verify.Namespace) []verify.Namespace {
-	list := s.concerned(namespace)
-	if holder := s.tenancy.Holder(string(namespace)); holder != nil && holder.Spec.HomeNamespace != string(namespace) {
-		list = append(list, verify.Namespace(holder.Spec.HomeNamespace))
+// HomeOf returns the home of the Tenant that holds a namespace, whose reports count its members, or
+// the namespace itself if none does.
+func (s *Snapshot) HomeOf(namespace verify.Namespace) verify.Namespace {
+	if holder := s.tenancy.Holder(string(namespace)); holder != nil {
+		return verify.Namespace(holder.Spec.HomeNamespace)
 	}
-	return list
-}
-
-// Relinked returns the namespaces of s whose configuration was made again since an earlier
-// snapshot: a change of one namespace may deny others of its account.
-func (s *Snapshot) Relinked(earlier *Snapshot) []verify.Namespace {
-	var list []verify.Namespace
-	for namespace, v := range s.views {
-		if earlier.views[namespace] != v {
-			list = append(list, namespace)
-		}
-	}
-	return list
+	return namespace
 }

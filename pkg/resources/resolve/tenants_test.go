@@ -278,7 +278,7 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 		require.Equal(t, "nobody", allowedIn(build(at("rose", invalid, 2020), younger), "shared"), "also while it cannot be used: %s", invalid)
 	}
 
-	released, _ := s.WithCluster(resolve.Group(resource.Objects{Resources: []v1beta1.Object{at("rose", "homeNamespace: rose", 2020), younger}}), nil)
+	released, _ := s.Next(resolve.Group(resource.Objects{Resources: []v1beta1.Object{at("rose", "homeNamespace: rose", 2020), younger}}).Only(verify.Cluster), nil)
 	require.Equal(t, "iris", allowedIn(released, "shared"), "release hands over")
 	require.Equal(t, "Valid", written.Short(conditions.Reports(released, verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Ready))
 	require.Same(t, s.For("rose-web"), released.For("rose-web"), "others are not touched")

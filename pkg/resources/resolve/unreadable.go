@@ -158,7 +158,7 @@ func (c unreadTrust) Check(context.Context, verify.Subject, verify.Signature, ve
 
 // unreadableIn returns what a person cannot read although it may decide in v. It is nil in the cluster
 // and for files.
-func (s *Snapshot) unreadableIn(v *View) []resource.Unreadable {
+func (s *Snapshot) unreadableIn(v *View, chain []Rung) []resource.Unreadable {
 	var found []resource.Unreadable
 	look := func(l *Level, kinds ...string) {
 		for _, kind := range kinds {
@@ -170,7 +170,7 @@ func (s *Snapshot) unreadableIn(v *View) []resource.Unreadable {
 	if namespace := v.Own.Objects.Namespace; namespace != verify.Cluster && !s.tenancy.Certain(string(namespace)) {
 		look(s.cluster, v1beta1.KindTenant)
 	}
-	for _, l := range v.Chain {
+	for _, l := range chain {
 		look(l.Level, v1beta1.KindVerificationPolicy, v1beta1.KindVerifier, v1beta1.KindTrustStore, v1beta1.KindStore)
 		if l.Label == LevelTenant {
 			look(l.Level, resource.KindNamespace)

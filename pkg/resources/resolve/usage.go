@@ -73,7 +73,7 @@ func (v *View) Usage() Usage {
 		}
 		// A trust store counts as used even if no policy requires the verifier that
 		// names it: deleting it would break that verifier.
-		for _, l := range v.Chain[:v.last()] {
+		for _, l := range v.nearer {
 			for _, verifier := range l.Verifiers {
 				u.trust(verifier)
 			}

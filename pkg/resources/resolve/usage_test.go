@@ -17,13 +17,13 @@ import (
 func TestAChangeOfOneNamespaceCountsNoOtherAgain(t *testing.T) {
 	o := inTeamA(nil)
 	o.Namespaces = append(o.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b", UID: "2"}})
-	s, _ := New(o, nil, outsideOfTests())
+	s, _ := Empty(outsideOfTests()).Next(Group(o), nil)
 	usageOf := func(s *Snapshot) Usage { return s.Usage(slices.Collect(maps.Values(s.views))) }
 	usageOf(s)
 	mark := policy.ObjectRef{Name: "counted before"}
 	s.views["team-b"].usages.Used[mark] = true
-	next, _ := s.With("team-a", Group(resource.Objects{Namespaces: o.Namespaces[:1]}), nil)
+	next, _ := s.Next(Group(resource.Objects{Namespaces: o.Namespaces[:1]}).Only("team-a"), nil)
 	require.True(t, usageOf(next).Used[mark], "it is counted once")
-	next, _ = next.With("team-b", Group(resource.Objects{Namespaces: o.Namespaces[1:]}), nil)
+	next, _ = next.Next(Group(resource.Objects{Namespaces: o.Namespaces[1:]}).Only("team-b"), nil)
 	require.False(t, usageOf(next).Used[mark], "its own change counts it again")
 }

@@ -17,8 +17,9 @@ import (
 type View struct {
 	Own   *Level  // the namespace's own, whether or not it counts
 	bound binding // as [Snapshot.bind] returned it
+	used  shared  // of the cluster's resources
 	binding
-	Chain    []Rung // the levels that count, nearest first, the cluster last
+	nearer   []Rung // the levels that count before the cluster's, nearest first
 	config   *verify.Config
 	choices  []Choice
 	problems []resource.Problem
@@ -32,17 +33,28 @@ type View struct {
 	usages  Usage // once counted
 }
 
-// link combines a namespace's level with its Tenant's and the cluster's. A namespace
-// without objects and the cluster itself have an empty own level.
-func (s *Snapshot) link(own *Level) *View {
-	bound := s.bind(own)
-	v := &View{Own: own, bound: bound, binding: bound}
-	v.Chain = chainOf(own, v.binding, s.cluster)
+// linkEmpty is link for a namespace without objects, or for the cluster itself.
+func (s *Snapshot) linkEmpty(namespace verify.Namespace) *View {
+	own := &Level{weighed: &weighed{Objects: &Objects{Namespace: namespace}}}
+	return s.link(own, s.bind(own))
+}
+
+// Chain returns the levels that count in v, nearest first and the cluster last. A view outlives changes of the cluster
+// that do not affect it, so it does not hold the cluster's level.
+func (s *Snapshot) Chain(v *View) []Rung {
+	return append(slices.Clip(v.nearer), Rung{s.cluster, LevelCluster})
+}
+
+// link combines a namespace's level with its Tenant's and the cluster's.
+func (s *Snapshot) link(own *Level, bound binding) *View {
+	v := &View{Own: own, bound: bound, binding: bound, nearer: nearerOf(own, bound)}
 	if own.Objects.broken != nil || v.Counts() && own.Broken != nil {
 		v.Broken, v.by = own.Broken, policy.ObjectRef{}
 	}
-	v.applies = applyAll(v.Chain)
+	chain := s.Chain(v)
+	v.applies = applyAll(chain)
 	v.Applicable = v.applies[0]
+	v.used = v.using(s.cluster.shared)
 	slow := v.limitSteps()
 
 	namespace := own.Objects.Namespace
@@ -55,7 +67,7 @@ func (s *Snapshot) link(own *Level) *View {
 	}
 	exceptional := s.addExceptions(v)
 	v.config.BreakGlass = own.glass
-	v.unreadable = s.unreadableIn(v)
+	v.unreadable = s.unreadableIn(v, chain)
 	v.problems = slices.Concat(own.problems, slow, exceptional)
 	if v.Counts() {
 		v.problems = append(v.problems, verifierProblems(own.Objects, v.Verifiers, s.outside.AllFaults)...)

@@ -69,8 +69,18 @@ func useOf(content []byte, blocks int) use {
 	return use{keys: blocks*keyWeight + len(content)*keyByteWeight, anchors: blocks * anchorWeight}
 }
 
-// weighed returns o as a level that is not compiled yet; cluster is nil for the cluster's own.
-func weighed(o *Objects, cluster *Level) *Level {
+// weighed is what a level is compiled from.
+type weighed struct {
+	Objects *Objects
+	weight  weight
+	load    load
+	// uses maps each ClusterTrustStore that a namespace's verifiers name to its fingerprint, "" if
+	// it did not exist. Others change neither the weight nor what is compiled.
+	uses map[string]string
+}
+
+// weigh weighs a level; cluster is nil for the cluster's own.
+func weigh(o *Objects, cluster *Level) *weighed {
 	s := &scale{referenced: o.referenced, cluster: cluster}
 	if s.refused = o.tooMany(); s.refused == nil {
 		s.refused = s.load(o)
@@ -78,11 +88,21 @@ func weighed(o *Objects, cluster *Level) *Level {
 	if s.refused == nil {
 		s.exceptions = exceptionsOf(o)
 	}
-	l := &Level{Objects: o, weight: s.weight, load: loadOf(o, s.weight)}
+	w := &weighed{Objects: o, weight: s.weight, load: loadOf(o, s.weight)}
 	if cluster != nil {
-		l.uses = usedOf(o, cluster)
+		w.uses = usedOf(o, cluster)
 	}
-	return l
+	return w
+}
+
+// follows reports whether the ClusterTrustStores that w uses are still those of cluster.
+func (w *weighed) follows(cluster *Level) bool {
+	for name, fingerprint := range w.uses {
+		if cluster.fingerprintOf(name) != fingerprint {
+			return false
+		}
+	}
+	return true
 }
 
 // lighten says what makes resources weigh less.

@@ -242,7 +242,7 @@ func TestATenantWhoseNamespacesAreCompiledHasRoomForTheirSpecs(t *testing.T) {
 func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 	for name, list := range shapes(t) {
 		o := inTeamA(list)
-		s, problems := New(resource.Objects{}, nil, outsideOfTests())
+		s, problems := Empty(outsideOfTests()).Next(Group(resource.Objects{}), nil)
 		require.Empty(t, problems)
 		level := Group(o)["team-a"]
 		weighed := &scale{}
@@ -254,7 +254,7 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		require.LessOrEqual(t, written, weighed.total/heavier, "%s: what may be compiled is kept", name)
 		before := memory.InUse()
 		began := time.Now()
-		next, problems := s.With("team-a", Group(o), nil)
+		next, problems := s.Next(Group(o).Only("team-a"), nil)
 		took := time.Since(began)
 		kept := memory.InUse() - before
 		runtime.KeepAlive(next)

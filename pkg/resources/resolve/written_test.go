@@ -133,9 +133,13 @@ func TestASnapshotSaysWhoseSpecsAreToBeReadAgain(t *testing.T) {
 	require.True(t, crowded("iris-new", 53<<16), "it is not compiled yet")
 	require.False(t, crowded("shop", 64<<16), "no Tenant has it")
 	require.False(t, crowded("iris", 64<<16), "the home namespace comes first")
-	next, _ := s.With("iris-0", resolve.Group(content{"iris-0": taking("iris-0", 1)}.objects("iris-0")), nil)
-	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, next.Resettled(s))
-	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, s.Resettled(next))
-	free, _ := s.WithCluster(resolve.Group(resource.Objects{}), nil)
-	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, free.Resettled(s))
+	next, _ := s.Next(resolve.Group(content{"iris-0": taking("iris-0", 1)}.objects("iris-0")).Only("iris-0"), nil)
+	since := func(is, was *resolve.Snapshot) []verify.Namespace {
+		_, crowded := is.ChangedSince(was)
+		return crowded
+	}
+	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, since(next, s))
+	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, since(s, next))
+	free, _ := s.Next(resolve.Group(resource.Objects{}).Only(verify.Cluster), nil)
+	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, since(free, s))
 }

@@ -46,7 +46,7 @@ func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
 	require.False(t, known)
 	_, err = decider.Resolve(t.Context(), "team-a", ref)
 	require.ErrorIs(t, err, service.ErrNotReady)
-	snapshot, _ := resolve.New(resource.Objects{}, nil, outside())
+	snapshot, _ := resolve.Empty(outside()).Next(resolve.Group(resource.Objects{}), nil)
 	set.Swap(snapshot)
 	require.NoError(t, set.Ready())
 }
@@ -62,7 +62,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	set := &service.Set{}
 	allowAll := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "lax"}}
 	allowAll.Spec.DefaultAction = v1beta1.DefaultActionAllow
-	snapshot, _ := resolve.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1beta1.Object{allowAll}}, nil, outside())
+	snapshot, _ := resolve.Empty(outside()).Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1beta1.Object{allowAll}}), nil)
 	set.Swap(snapshot)
 	asked := 0
 	answer := func(verify.Namespace) (bool, error) { return false, nil }
@@ -107,7 +107,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 
 		answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
 			strict := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
-			next, _ := snapshot.With(n, resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}), nil)
+			next, _ := snapshot.Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}).Only(n), nil)
 			time.AfterFunc(time.Millisecond, func() { set.Swap(next) })
 			return true, nil
 		}
@@ -130,7 +130,7 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 		team.Annotations = annotations
 		o := outside()
 		o.Exceptions = resource.ExceptionLimits{Max: 24 * time.Hour, BreakGlass: 24 * time.Hour}
-		snapshot, problems := resolve.New(resource.Objects{Namespaces: []corev1.Namespace{team, namespace("team-b", "2")}, Resources: resources}, nil, o)
+		snapshot, problems := resolve.Empty(o).Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{team, namespace("team-b", "2")}, Resources: resources}), nil)
 		require.Empty(t, problems)
 		set.Swap(snapshot)
 		return [2]string{decider.Generation("team-a"), decider.Generation("team-b")}
@@ -162,7 +162,7 @@ func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
 	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), finder(func(verify.Namespace) (bool, error) { return false, nil }))
 	require.Equal(t, verify.Namespace("iris-dev-1").Account(), decider.Account("iris-dev-1"), "nothing is known yet")
 	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-dev-"}}
-	snapshot, _ := resolve.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}, nil, outside())
+	snapshot, _ := resolve.Empty(outside()).Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}), nil)
 	set.Swap(snapshot)
 	for name, want := range map[verify.Namespace]verify.Account{"iris": "tenant/green", "iris-dev-1": "tenant/green", "rose": "namespace/rose", verify.Cluster: "namespace/-"} {
 		require.Equal(t, want, decider.Account(name), name)
@@ -172,7 +172,7 @@ func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
 func TestWhatNoPolicyCausedIsForTheAdminsOfTheTeam(t *testing.T) {
 	set := &service.Set{}
 	tenant := &v1beta1.Tenant{TypeMeta: metav1.TypeMeta{Kind: v1beta1.KindTenant}, ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{Contact: "#iris", HomeNamespace: "iris"}}
-	snapshot, _ := resolve.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1"), namespace("other", "2")}, Resources: []v1beta1.Object{tenant}}, nil, outside())
+	snapshot, _ := resolve.Empty(outside()).Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1"), namespace("other", "2")}, Resources: []v1beta1.Object{tenant}}), nil)
 	set.Swap(snapshot)
 	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), service.AnyNamespace{})
 	for _, name := range []string{"", policy.ObjectRef{}.String()} {

@@ -60,7 +60,7 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 // not. Without an image it reports that of any image, and without a namespace of any
 // namespace.
 func MayAllow(objects resource.Objects) func(namespace, name string) bool {
-	s, _ := resolve.New(objects, nil, resolve.Nowhere())
+	s, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(objects), nil)
 	return func(namespace, name string) bool {
 		var ref image.Reference
 		if name != "" {
@@ -118,7 +118,7 @@ func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Deci
 	ctx, cancel := context.WithTimeout(ctx, s.firstFetch)
 	defer cancel()
 	s.external.Await(ctx)
-	snapshot, problems := levels.Compile(s.known(wanted), s.Outside())
+	snapshot, problems := resolve.Empty(s.Outside()).Next(levels, s.known(wanted))
 	set := &Set{}
 	set.Swap(snapshot)
 	return NewDecider(set, s.engine, AnyNamespace{}), problems

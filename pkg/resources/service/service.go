@@ -330,7 +330,7 @@ func (s *Service) Reapply(report func([]resource.Problem)) {
 }
 
 func (s *Service) swap(levels resolve.Levels) []resource.Problem {
-	snapshot, problems := levels.Compile(s.known(s.wanted), s.Outside())
+	snapshot, problems := resolve.Empty(s.Outside()).Next(levels, s.known(s.wanted))
 	s.set.Swap(snapshot)
 	return problems
 }

@@ -55,7 +55,7 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	if wait > 0 && remaining > 0 { // whoever names new sources all the time must not delay the start
 		return reconcile.Result{RequeueAfter: min(wait, remaining)}, nil // or sooner, once the data is fetched
 	}
-	snapshot, problems := levels.Compile(fetched, c.outside)
+	snapshot, problems := resolve.Empty(c.outside).Next(levels, fetched)
 	c.set.Swap(snapshot)
 	c.markAll()
 	c.log.WithField("namespaces", len(objects.Namespaces)).WithField("problems", len(problems)).Info("resources are in force")
@@ -106,29 +106,19 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 
 func (c *Controller) compileNow(level verify.Namespace, levels resolve.Levels, fetched external.Fetched) {
 	before := c.set.Snapshot()
+	snapshot, _ := before.Next(levels.Only(level), fetched)
+	c.set.Swap(snapshot)
+	changed, crowded := snapshot.ChangedSince(before)
+	for _, namespace := range crowded {
+		c.enqueue(namespace)
+	}
 	if level == verify.Cluster {
-		snapshot, _ := before.WithCluster(levels, fetched)
-		c.set.Swap(snapshot)
-		c.resettle(before)
 		c.markAll()
 		return
 	}
-	snapshot, _ := before.With(level, levels, fetched)
-	c.set.Swap(snapshot)
-	c.resettle(before)
-	c.outdated.mark(level)
-	c.outdated.mark(before.Related(level)...)
-	c.outdated.mark(snapshot.Related(level)...)
-	c.outdated.mark(snapshot.Relinked(before)...)
+	c.outdated.mark(level, before.HomeOf(level), snapshot.HomeOf(level))
+	c.outdated.mark(changed...)
 	c.outdated.markCluster()
-}
-
-// resettle schedules the namespaces whose specs are to be read again, or no longer, because
-// of what others of their account take since an earlier snapshot.
-func (c *Controller) resettle(before *resolve.Snapshot) {
-	for _, namespace := range c.set.Snapshot().Resettled(before) {
-		c.enqueue(namespace)
-	}
 }
 
 // fetchAll returns the external data of objects, and how long to wait for data whose

@@ -87,9 +87,6 @@ func TestStatusesOfATenantFollowChangesInItsOtherNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, interceptor.Funcs{}, team("home"), team("one"), team("other"), lax("home", "p"), tenantOf("iris", "home", "one"))
 		b.reconcile(t, verify.Cluster)
-		require.ElementsMatch(t, []verify.Namespace{"home", "one"}, b.set.Snapshot().Related("home"))
-		require.ElementsMatch(t, []verify.Namespace{"one", "home"}, b.set.Snapshot().Related("one"))
-		require.Equal(t, []verify.Namespace{"other"}, b.set.Snapshot().Related("other"))
 		ended := make(chan error, 1)
 		go func() { ended <- b.writeStatuses(t.Context()) }()
 		synctest.Wait()

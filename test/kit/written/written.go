@@ -142,10 +142,10 @@ func AsRead(t *testing.T, o resource.Objects) resource.Objects {
 
 // Compiled compiles objects that reach nothing.
 func Compiled(o resource.Objects) (*resolve.Snapshot, []resource.Problem) {
-	return resolve.New(o, nil, resolve.Outside{
+	return resolve.Empty(resolve.Outside{
 		Registry:   func(a registry.Access) verify.Registry { return &NoRegistry{Access: a} },
 		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
-	})
+	}).Next(resolve.Group(o), nil)
 }
 
 // NewKey returns a new key of cosign.

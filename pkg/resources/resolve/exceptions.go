@@ -44,14 +44,14 @@ func (s *Snapshot) Delegations(from, in verify.Namespace, tenant string) []*comp
 
 // exceptions compiles the exceptions of l. A broken one allows nothing and has no other
 // effect: it is not among the resources whose failure denies.
-func (c *compiler) exceptions(l *Level) {
+func (outside Outside) exceptions(l *Level) {
 	limit, steps, weight := maxExceptions, maxExceptionSteps, maxExceptionWeight
 	if l.Objects.Namespace == verify.Cluster {
 		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
 	}
 	tooMany, past := l.Objects.excess(true), l.excess.refusalOfExceptions()
 	for i, e := range EntriesOf[v1beta1.ExceptionSpec](l.Objects) {
-		x, err := compile.NewException(e, c.outside.Exceptions)
+		x, err := compile.NewException(e, outside.Exceptions)
 		switch {
 		case tooMany != nil: // some of them are not even read
 			err = resource.Reasoned(resource.ReasonOf(tooMany), fmt.Errorf("it is not in force: %w", tooMany))

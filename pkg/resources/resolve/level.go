@@ -41,19 +41,14 @@ type Level struct {
 	shared shared
 }
 
-// compiler compiles levels.
-type compiler struct {
-	outside Outside
-}
-
 // level compiles what is weighed. Cluster is nil for the cluster's own level.
-func (c *compiler) level(w *weighed, cluster *Level, past excess) *Level {
-	l, o := &Level{weighed: w, excess: past, compiled: true, allFaults: c.outside.AllFaults}, w.Objects
+func (outside Outside) level(w *weighed, cluster *Level, past excess) *Level {
+	l, o := &Level{weighed: w, excess: past, compiled: true, allFaults: outside.AllFaults}, w.Objects
 	if o.broken != nil {
 		l.Broken = compile.RefusalOf(fmt.Errorf("%s cannot be read: %w", policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken))
 		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken)
 	}
-	c.breakGlass(l)
+	outside.breakGlass(l)
 	err := l.weight.refused
 	if err == nil || past.past[specsKept] { // what a namespace weighs is unknown while specs are withheld
 		err = past.refusal(o.Namespace, l.weight, o.written(resource.Share{Namespace: string(o.Namespace)}))
@@ -77,7 +72,7 @@ func (c *compiler) level(w *weighed, cluster *Level, past excess) *Level {
 		l.TrustStores[e.Source.Name] = t
 		l.problem(e.Source, err)
 	}
-	c.verifiers(l, cluster)
+	outside.verifiers(l, cluster)
 	for _, e := range EntriesOf[v1beta1.StoreSpec](o) {
 		s, err := l.store(e)
 		l.stores = append(l.stores, s)
@@ -92,7 +87,7 @@ func (c *compiler) level(w *weighed, cluster *Level, past excess) *Level {
 		}
 		l.problem(e.Source, err)
 	}
-	c.exceptions(l)
+	outside.exceptions(l)
 	l.Ends = l.endsOf(o.referenced)
 	if cluster == nil {
 		l.limitSteps()
@@ -110,7 +105,7 @@ func (c *compiler) level(w *weighed, cluster *Level, past excess) *Level {
 }
 
 // verifiers compiles the verifiers of l.
-func (c *compiler) verifiers(l, cluster *Level) {
+func (outside Outside) verifiers(l, cluster *Level) {
 	reach := compile.TrustStores{Levels: []compile.Shelf{l.shelf()}}
 	if cluster != nil {
 		reach.Levels = append(reach.Levels, cluster.shelf())
@@ -120,7 +115,7 @@ func (c *compiler) verifiers(l, cluster *Level) {
 			l.publicGood = compile.NewPublicGood(l.Objects.Namespace, l.Objects.referenced)
 			reach.PublicGood = l.publicGood
 		}
-		v, err := l.verifier(e, cluster, reach, c.outside.revokers())
+		v, err := l.verifier(e, cluster, reach, outside.revokers())
 		l.Verifiers = append(l.Verifiers, v)
 		l.problem(e.Source, err)
 	}
@@ -187,12 +182,12 @@ func BreakGlass(namespace verify.Namespace, annotations map[string]string, most 
 
 // breakGlass compiles break-glass of a namespace. While something is wrong with it, it
 // allows nothing.
-func (c *compiler) breakGlass(l *Level) {
+func (outside Outside) breakGlass(l *Level) {
 	if len(l.Objects.annotations) == 0 {
 		return
 	}
 	source := policy.ObjectRef{Kind: resource.KindNamespace, Name: string(l.Objects.Namespace)}
-	made, err := BreakGlass(l.Objects.Namespace, l.Objects.annotations, c.outside.Exceptions.BreakGlass)
+	made, err := BreakGlass(l.Objects.Namespace, l.Objects.annotations, outside.Exceptions.BreakGlass)
 	if err != nil {
 		l.problem(source, fmt.Errorf("break-glass is not in force: %w", err))
 		return

@@ -38,6 +38,6 @@ func Nowhere() Outside {
 	}
 }
 
-func (o Outside) revokers() compile.Revokers {
-	return compile.Revokers{Revocation: o.Revocation, AWSSigner: o.AWSSigner}
+func (outside Outside) revokers() compile.Revokers {
+	return compile.Revokers{Revocation: outside.Revocation, AWSSigner: outside.AWSSigner}
 }

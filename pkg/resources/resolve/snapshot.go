@@ -73,7 +73,7 @@ func (s *Snapshot) Next(changed Levels, fetched external.Fetched) (*Snapshot, []
 func (s *Snapshot) replace(changed Levels, fetched external.Fetched) []verify.Namespace {
 	cluster, everywhere := changed[verify.Cluster]
 	if everywhere {
-		s.cluster = (&compiler{outside: s.outside}).level(weigh(cluster.with(fetched), nil), nil, excess{})
+		s.cluster = s.outside.level(weigh(cluster.with(fetched), nil), nil, excess{})
 	}
 	for namespace, found := range changed {
 		if namespace == verify.Cluster {
@@ -114,10 +114,10 @@ func (s *Snapshot) weighAgain() {
 // compile compiles those of some namespaces that are only weighed, that come to be past the limits of their account, or
 // that no longer are.
 func (s *Snapshot) compile(namespaces []verify.Namespace) {
-	c, excesses := &compiler{outside: s.outside}, s.excesses(namespaces)
+	excesses := s.excesses(namespaces)
 	for _, namespace := range namespaces {
 		if l := s.levels[namespace]; !l.compiled || l.excess != excesses[namespace] {
-			s.levels[namespace] = c.level(l.weighed, s.cluster, excesses[namespace])
+			s.levels[namespace] = s.outside.level(l.weighed, s.cluster, excesses[namespace])
 		}
 	}
 }

@@ -33,8 +33,8 @@ func (s *Snapshot) Sums() (cluster, namespaces uint64) {
 
 // levelHash is the hash of the objects of one level, once somebody asked for it.
 type levelHash struct {
-	whole, names     sync.Once
-	ofWhole, ofNames uint64
+	once sync.Once
+	of   uint64
 }
 
 // hash returns a hash of what the level's owners wrote. Texts of errors are left out: they may
@@ -42,11 +42,10 @@ type levelHash struct {
 // kept depends on the order in which they arrived.
 func (l *Objects) hash(names bool) uint64 {
 	if names {
-		l.hashed.names.Do(func() { l.hashed.ofNames = l.hashNow(true) })
-		return l.hashed.ofNames
+		return l.hashNow(true) // few namespaces are past a limit
 	}
-	l.hashed.whole.Do(func() { l.hashed.ofWhole = l.hashNow(false) })
-	return l.hashed.ofWhole
+	l.hashed.once.Do(func() { l.hashed.of = l.hashNow(false) })
+	return l.hashed.of
 }
 
 func (l *Objects) hashNow(names bool) uint64 {

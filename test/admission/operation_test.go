@@ -52,12 +52,18 @@ type load struct {
 
 func (w *world) underLoad(t *testing.T, namespace, image string) *load {
 	t.Helper()
+	return w.underLoadOf(t, namespace, func(int64) string { return image })
+}
+
+// underLoadOf does the same with an image for each request.
+func (w *world) underLoadOf(t *testing.T, namespace string, image func(int64) string) *load {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	l := &load{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
 		for ctx.Err() == nil {
-			if err := w.try(ctx, namespace, image); err != nil && ctx.Err() == nil {
+			if err := w.try(ctx, namespace, image(l.requests.Load())); err != nil && ctx.Err() == nil {
 				l.failure.CompareAndSwap(nil, &err)
 			}
 			l.requests.Add(1)

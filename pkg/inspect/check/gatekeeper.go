@@ -52,7 +52,7 @@ func gatekeeperFlags(v *view, add func(resource.Finding)) {
 		ttl, err := time.ParseDuration(m.last("external-data-provider-response-cache-ttl", defaultCacheTTL.String()))
 		if err == nil && ttl > maxCacheTTL {
 			add(resource.Finding{ID: CacheTTL, Severity: resource.Warning, Object: m.ObjectRef, Message: fmt.Sprintf("Gatekeeper caches answers for %s", ttl),
-				Why: "for that long, a changed policy, a revoked key or a new signature has no effect", Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
+				Why: "for that long, each replica repeats its own answers, whatever a changed policy, a revoked key or a new signature says", Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
 				Keep: "Gatekeeper's value externaldataProviderResponseCacheTTL: 10s"})
 		}
 		if m.last("enable-external-data", "true") == "false" {

@@ -121,7 +121,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.logOf(x).WithError(err).Error("a system error could not be encoded")
 		}
 	}
-	h.write(w, status, buffer.Bytes())
+	h.write(w, status, buffer.Bytes(), outlived(r.Context(), x.began))
 	o := x.observation(status)
 	for _, observer := range h.observers {
 		observer.Observe(r.Context(), o)
@@ -147,11 +147,12 @@ func (h *handler) recycle(buffer *bytes.Buffer) {
 	}
 }
 
-func (h *handler) write(w http.ResponseWriter, status int, body []byte) {
+// write answers, and ends the connection if this is its last answer.
+func (h *handler) write(w http.ResponseWriter, status int, body []byte, last bool) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	if h.draining.Load() || status == http.StatusForbidden {
+	if last || h.draining.Load() || status == http.StatusForbidden {
 		header.Set("Connection", "close")
 	}
 	w.WriteHeader(status)

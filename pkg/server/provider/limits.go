@@ -43,6 +43,10 @@ const (
 	// message and what to do.
 	valueBytes  = 768
 	reportBytes = 448
+	// maxConnectionAge is how old a connection is that ends with its next answer. Gatekeeper shows its certificate when
+	// it connects, and keeps busy connections for good: after this time it shows the certificate that it has by
+	// then, and not one of a CA whose overlap of ten minutes ends, for which a request would be refused.
+	maxConnectionAge = 5 * time.Minute
 	// maxStackBytes bounds the stack that is logged for a panic.
 	maxStackBytes = 8 << 10
 	// maxLoggedKeys bounds the log lines about keys per request.

@@ -127,13 +127,20 @@ func (e *edgeTLS) checkName(peer []*x509.Certificate) error {
 // connectionKey finds a connection's *checked in the context of its requests.
 type connectionKey struct{}
 
-// checked remembers under which CAs a connection's client was verified.
+// checked remembers since when a connection is open, and under which CAs its client was verified.
 type checked struct {
+	opened      time.Time
 	authorities atomic.Pointer[x509.CertPool]
 }
 
 func rememberChecks(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, &checked{})
+	return context.WithValue(ctx, connectionKey{}, &checked{opened: time.Now()})
+}
+
+// outlived reports whether the connection of a request should end with its answer.
+func outlived(ctx context.Context, now time.Time) bool {
+	remembered, _ := ctx.Value(connectionKey{}).(*checked)
+	return remembered != nil && now.Sub(remembered.opened) >= maxConnectionAge
 }
 
 // authorizer returns an error if the client of a request may not ask.

@@ -20,6 +20,9 @@ const (
 	maxFormer = 256
 	// addPause is how long a replica waits before it adds its CA again to Provider objects: one that leads may drop it.
 	addPause = 5 * time.Second
+	// maxReplaced bounds the client CAs of a Secret that are trusted for an overlap. Whoever applies Gatekeeper's
+	// manifest empties its Secret, and Gatekeeper makes another CA each time.
+	maxReplaced = 16
 	// overlapAgain is how long after the end of its overlap a CA that somebody has added again begins another one.
 	overlapAgain = time.Minute
 	// servedPause is how often is looked whether there is a certificate in force.

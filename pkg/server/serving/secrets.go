@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,27 +153,41 @@ func (o *overlappingCA) read(now time.Time) ([][]byte, time.Time, error) {
 	return [][]byte{content}, again, nil
 }
 
-// overlap joins a value with the one before it for some time after a change:
-// a client that uses the old value changes over at another time.
+// overlap joins a value with those before it, each for some time after it was replaced:
+// a client that uses an old value changes over at another time.
 type overlap struct {
 	length time.Duration
 
-	value, before []byte
-	until         time.Time // the end of before
+	value  []byte
+	before []replaced // the newest first
 }
 
-// join returns value, with the one before it while they overlap, and when that
-// ends; zero if they do not overlap.
-func (o *overlap) join(value []byte, now time.Time) ([]byte, time.Time) {
+// replaced is a value that is in force until a time.
+type replaced struct {
+	value []byte
+	until time.Time
+}
+
+// join returns value, with those before it while they overlap, and when the next of
+// these ends; zero if none overlaps.
+func (o *overlap) join(value []byte, now time.Time) (joined []byte, again time.Time) {
 	if o.value != nil && !bytes.Equal(o.value, value) {
-		o.before, o.until = o.value, now.Add(o.length)
+		o.before = slices.Insert(o.before, 0, replaced{o.value, now.Add(o.length)})
 	}
-	o.value = value
-	if len(o.before) == 0 || !now.Before(o.until) {
-		o.before, o.until = nil, time.Time{}
-		return value, time.Time{}
+	o.value, joined = value, value
+	kept := o.before[:0]
+	for _, r := range o.before {
+		same := func(k replaced) bool { return bytes.Equal(k.value, r.value) }
+		if now.Before(r.until) && !bytes.Equal(r.value, value) && !slices.ContainsFunc(kept, same) && len(kept) < maxReplaced {
+			kept = append(kept, r)
+		}
 	}
-	return both(value, o.before), o.until
+	clear(o.before[len(kept):])
+	o.before = kept
+	for _, r := range o.before {
+		joined, again = both(joined, r.value), earlier(again, r.until)
+	}
+	return joined, again
 }
 
 // both returns two PEM texts as one.

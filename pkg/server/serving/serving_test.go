@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -370,6 +371,33 @@ func TestAReplacedValueStaysForTheOverlap(t *testing.T) {
 	require.Equal(t, "new\nold\n", join("new\n", 0))
 	require.Equal(t, "new\nold\n", join("new\n", 59*time.Second))
 	require.Equal(t, "new\n", join("new\n", time.Minute))
+}
+
+// Gatekeeper's pods get a renewed Secret one after the other, so some may have the first of three CAs.
+func TestEachReplacedValueStaysForAnOverlapOfItsOwn(t *testing.T) {
+	o := overlap{length: time.Minute}
+	now := time.Now()
+	join := func(value string, after, again time.Duration) string {
+		joined, until := o.join([]byte(value), now.Add(after))
+		if again == 0 {
+			require.Zero(t, until)
+		} else {
+			require.Equal(t, now.Add(again), until)
+		}
+		return strings.ReplaceAll(strings.TrimSpace(string(joined)), "\n", " ")
+	}
+	require.Equal(t, "a", join("a", 0, 0))
+	require.Equal(t, "b a", join("b", 0, time.Minute))
+	require.Equal(t, "c b a", join("c", 20*time.Second, time.Minute))
+	require.Equal(t, "c b", join("c", time.Minute, 80*time.Second))
+	require.Equal(t, "b c", join("b", 70*time.Second, 130*time.Second), "what is in force again is not there twice")
+	require.Equal(t, "c b", join("c", 71*time.Second, 131*time.Second))
+	require.Equal(t, "c", join("c", 131*time.Second, 0))
+	for i := range 2 * maxReplaced {
+		join(fmt.Sprint(i), 200*time.Second, 260*time.Second)
+	}
+	require.Len(t, strings.Fields(join("last", 200*time.Second, 260*time.Second)), 1+maxReplaced)
+	require.Equal(t, "last", join("last", 260*time.Second, 0))
 }
 
 func TestACertificateOfAnotherAuthorityWaitsUntilTheAuthorityIsKnown(t *testing.T) {

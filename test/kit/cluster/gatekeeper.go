@@ -39,7 +39,7 @@ type gatekeeper struct {
 	authority                *fixture.Authority
 	manifests                []*unstructured.Unstructured
 	webhooks                 []*unstructured.Unstructured // instead of those among manifests
-	front                    int                          // port of what stands in for its Service, if webhooks is set
+	front                    int                          // port of what stands in for its Service; 0: none
 	process                  *Process
 }
 
@@ -140,8 +140,35 @@ type Gatekeeper struct {
 	// Port is that of its webhook.
 	Port int
 
-	health int
+	health               int
+	secret, certificates string // folders: what the Secret has, and what kubelet has mounted
 }
+
+// Mount gives the process the certificate that the Secret has, as kubelet does: for each pod at a
+// time of its own. Without something that stands in for the Service, there is one pod, which shares
+// the Secret's files.
+func (g *Gatekeeper) Mount() error {
+	if g.certificates == g.secret {
+		return nil
+	}
+	if err := os.MkdirAll(g.certificates, 0o750); err != nil {
+		return fmt.Errorf("make a folder for Gatekeeper: %w", err)
+	}
+	for _, name := range certificateFiles() {
+		content, err := os.ReadFile(filepath.Join(g.secret, name))
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(g.certificates, name), content, 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// certificateFiles are the keys of Gatekeeper's Secret, the certificate last: its change is what
+// Gatekeeper waits for.
+func certificateFiles() []string { return []string{"ca.crt", "tls.key", "tls.crt"} }
 
 // Ready is its readiness probe.
 func (g *Gatekeeper) Ready(ctx context.Context) error {
@@ -152,19 +179,28 @@ func (g *Gatekeeper) Ready(ctx context.Context) error {
 // something stands in for its Service it gets ports of its own, and the pod must exist.
 func (c *Cluster) LaunchGatekeeper(pod string) (_ *Gatekeeper, err error) {
 	g := &c.gatekeeper
+	certificates, audits := g.certificates, c.auditDir()
 	if g.front != 0 {
 		ports, err := FreePorts(3)
 		if err != nil {
 			return nil, err
 		}
 		g.webhook, g.health, g.metrics = ports[0], ports[1], ports[2]
+		certificates, audits = certificates+"-"+pod, audits+"-"+pod
+		if err := os.MkdirAll(audits, 0o750); err != nil {
+			return nil, fmt.Errorf("make a folder for Gatekeeper: %w", err)
+		}
+	}
+	launched := &Gatekeeper{Port: g.webhook, health: g.health, secret: g.certificates, certificates: certificates}
+	if err := launched.Mount(); err != nil {
+		return nil, err
 	}
 	args := []string{
-		"--kubeconfig=" + g.kubeconfig, "--host=127.0.0.1", fmt.Sprintf("--port=%d", g.webhook), "--cert-dir=" + g.certificates,
+		"--kubeconfig=" + g.kubeconfig, "--host=127.0.0.1", fmt.Sprintf("--port=%d", g.webhook), "--cert-dir=" + certificates,
 		"--disable-cert-rotation", "--health-addr=" + loopback(g.health),
 		fmt.Sprintf("--prometheus-port=%d", g.metrics), "--logtostderr", "--log-level=INFO",
 		"--external-data-provider-response-cache-ttl=" + c.options.CacheTTL.String(),
-		"--api-cache-dir=" + c.auditDir(), fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50",
+		"--api-cache-dir=" + audits, fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50",
 		"--exempt-namespace=" + GatekeeperNamespace, "--exempt-namespace=landwaiter-system", "--exempt-namespace=kube-system",
 	}
 	for _, operation := range []string{"webhook", "mutation-webhook", "status", "mutation-status", "generate", "audit"} {
@@ -176,7 +212,8 @@ func (c *Cluster) LaunchGatekeeper(pod string) (_ *Gatekeeper, err error) {
 	g.process, err = c.start(Command{Name: "gatekeeper", Path: filepath.Join(c.options.Tools, "gatekeeper"), Args: args, Env: []string{
 		"POD_NAME=" + pod, "POD_NAMESPACE=" + GatekeeperNamespace, "NAMESPACE=" + GatekeeperNamespace, "CONTAINER_NAME=manager",
 	}})
-	return &Gatekeeper{Process: g.process, Port: g.webhook, health: g.health}, err
+	launched.Process = g.process
+	return launched, err
 }
 
 // GatekeeperPID returns the process ID of Gatekeeper.
@@ -213,8 +250,13 @@ func (c *Cluster) RotateGatekeeperCA(ctx context.Context) error {
 // GatekeeperServes returns nil once Gatekeeper serves a certificate of authority. It
 // uses the same one as a client of providers.
 func (c *Cluster) GatekeeperServes(ctx context.Context, authority *x509.Certificate) error {
+	return (&Gatekeeper{Port: c.gatekeeper.webhook}).Serves(ctx, authority)
+}
+
+// Serves is the same for one of several processes.
+func (g *Gatekeeper) Serves(ctx context.Context, authority *x509.Certificate) error {
 	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
-	connection, err := dialer.DialContext(ctx, "tcp", loopback(c.gatekeeper.webhook))
+	connection, err := dialer.DialContext(ctx, "tcp", loopback(g.Port))
 	if err != nil {
 		return fmt.Errorf("connect to Gatekeeper: %w", err)
 	}
@@ -245,7 +287,7 @@ func (c *Cluster) writeGatekeeperCertificate(ctx context.Context) error {
 	if err := c.Apply(ctx, secret); err != nil {
 		return err
 	}
-	for _, name := range []string{"ca.crt", "tls.key", "tls.crt"} {
+	for _, name := range certificateFiles() {
 		if err := os.WriteFile(filepath.Join(g.certificates, name), data[name], 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
@@ -269,7 +311,10 @@ func (c *Cluster) setWebhooks(ctx context.Context, authorities []byte) error {
 	g := &c.gatekeeper
 	objects, port := g.manifests, g.webhook
 	if g.webhooks != nil {
-		objects, port = g.webhooks, g.front
+		objects = g.webhooks
+	}
+	if g.front != 0 {
+		port = g.front
 	}
 	for _, object := range objects {
 		if kind := object.GetKind(); kind != "ValidatingWebhookConfiguration" && kind != "MutatingWebhookConfiguration" {

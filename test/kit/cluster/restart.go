@@ -41,7 +41,7 @@ func (c *Cluster) Restart(ctx context.Context, names ...string) error {
 }
 
 // UseWebhooks replaces the webhook configurations of Gatekeeper's release, such as by
-// those of its chart, and makes the API server call port instead of the process.
+// those of its chart, unless they are nil, and makes the API server call port instead of the process.
 func (c *Cluster) UseWebhooks(ctx context.Context, configurations []*unstructured.Unstructured, port int) error {
 	c.gatekeeper.webhooks, c.gatekeeper.front = configurations, port
 	return c.ResetWebhooks(ctx)

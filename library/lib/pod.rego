@@ -21,8 +21,10 @@ template(given) := given if {
   is_object(given.spec)
 }
 
+# Configuration and Service are Knative's, DeploymentConfig is OpenShift's. A Service of Kubernetes itself has no
+# template, so it cannot be judged.
 template(given) := given.spec.template if {
-  input.review.kind.kind in {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"}
+  input.review.kind.kind in {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "DeploymentConfig", "Configuration", "Service"}
   is_object(given.spec.template.spec)
 }
 

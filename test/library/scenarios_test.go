@@ -46,7 +46,7 @@ func (s scenario) failure(messages, asked []string, err error) error {
 }
 
 func scenarios() []scenario {
-	all := slices.Concat(hostileAnswers(), malformedObjects(), everyPlace(), updates(), parameters(), audits(), texts())
+	all := slices.Concat(hostileAnswers(), malformedObjects(), everyPlace(), updates(), blanks(), parameters(), audits(), texts())
 	for _, s := range all { // what the API server fills in lets the template compare all at once
 		if input, ok := s.input.(object); ok && input["parameters"] == nil {
 			s.name, s.input = s.name+", with the default of the CRD", with(maps.Clone(input), object{"provider": admissionProvider})
@@ -149,6 +149,9 @@ func malformedObjects() []scenario {
 		{name: "containers, no list", input: podReview("team-a", object{"containers": "garbage"}), want: []string{"there is no image"}},
 		{name: "only a volume without an image", input: podReview("team-a", object{"volumes": []any{object{"name": "v"}}}), want: []string{"there is no image"}},
 		{name: "unknown kind", input: kindReview("Rollout", "team-a", object{"spec": pod(image)}), want: []string{"cannot find the pods of kind Rollout"}},
+		{name: "a Service of Kubernetes", input: kindReview("Service", "team-a", object{"spec": object{"ports": []any{object{"port": 80}}}}), want: []string{"cannot find the pods of kind Service"}},
+		{name: "a Configuration without pods", input: kindReview("Configuration", "team-a", object{"spec": object{"package": image}}), want: []string{"cannot find the pods of kind Configuration"}},
+		{name: "a Revision of Knative", input: kindReview("Revision", "team-a", object{"spec": pod(image)}), want: []string{"cannot find the pods of kind Revision"}},
 		{name: "Deployment without a template", input: kindReview("Deployment", "team-a", object{"spec": object{}}), want: []string{"cannot find the pods of kind Deployment"}},
 		{name: "null volume image", input: volume(nil), want: []string{"volumes[0] v has no image"}},
 		{name: "volume without a reference", input: volume(object{}), want: []string{"volumes[0] v has no image"}},
@@ -190,6 +193,7 @@ func everyPlace() []scenario {
 	for kind, where := range map[string]any{
 		"Pod": spec, "Deployment": template, "ReplicaSet": template, "StatefulSet": template, "DaemonSet": template,
 		"ReplicationController": template, "Job": template, "CronJob": object{"jobTemplate": object{"spec": template}},
+		"DeploymentConfig": template, "Configuration": template, "Service": template,
 	} {
 		input := kindReview(kind, "team-a", object{"spec": where})
 		all = append(all,
@@ -258,7 +262,7 @@ func updates() []scenario {
 	template := func(label string, images ...string) object {
 		return object{"metadata": object{"labels": object{"app": label}}, "spec": pod(images...)}
 	}
-	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob"} {
+	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "DeploymentConfig", "Configuration", "Service"} {
 		of := func(replicas int, template any) object {
 			if kind == "CronJob" {
 				return object{"spec": object{"suspend": replicas == 0, "jobTemplate": object{"spec": object{"template": template}}}}
@@ -288,6 +292,34 @@ func updates() []scenario {
 			answer: passing, want: []string{"cannot find the pods of kind " + kind}})
 	}
 	return all
+}
+
+// blanks are images of workloads that OpenShift's image triggers set later.
+func blanks() []scenario {
+	template := func(images ...string) object {
+		return object{"spec": object{"template": object{"spec": pod(images...)}}}
+	}
+	var all []scenario
+	for _, kind := range []string{"Deployment", "StatefulSet", "DeploymentConfig"} {
+		of := func(namespace string, images ...string) object {
+			return kindReview(kind, namespace, template(images...))
+		}
+		all = append(all,
+			scenario{name: "blank: the only image of a " + kind, input: of("team-a", " "), answer: denying},
+			scenario{name: "blank: several spellings in a " + kind, input: of("team-a", " ", "\t", "\u00a0\n"), answer: denying},
+			scenario{name: "blank: beside an image of a " + kind, input: of("team-a", " ", "a"), answer: denying, asked: []string{"[team-a]a"}, want: []string{"image a is denied"}},
+			scenario{name: "blank: beside an exempt image of a " + kind, input: with(of("team-a", " ", "a"), object{"exemptImages": []any{"a"}}), answer: denying},
+			scenario{name: "blank: beside an empty image of a " + kind, input: of("team-a", " ", ""), answer: passing, want: []string{"containers[1]"}},
+			scenario{name: "blank: in no namespace, in a " + kind, input: of("", " "), answer: passing, want: []string{"without a namespace"}},
+			scenario{name: "blank: an image that begins so, in a " + kind, input: of("team-a", " a"), answer: denying, asked: []string{"[team-a] a"}, want: []string{"is denied"}},
+			scenario{name: "blank: a trigger sets the image of a " + kind, input: updating(of("team-a", "a"), template(" ")), answer: denying, asked: []string{"[team-a]a"}, want: []string{"image a is denied"}},
+			scenario{name: "blank: an update takes the image from a " + kind, input: updating(of("team-a", " "), template("a")), answer: denying})
+	}
+	return append(all,
+		scenario{name: "blank: a volume of a Deployment", answer: denying, input: kindReview("Deployment", "team-a", object{"spec": object{"template": object{"spec": object{
+			"containers": containers(" "), "volumes": []any{object{"name": "v", "image": object{"reference": " "}}}}}}})},
+		scenario{name: "blank: in a Pod", input: podReview("team-a", pod(" ")), answer: denying, asked: []string{"[team-a] "}, want: []string{"is denied"}},
+		scenario{name: "blank: in a Pod, beside an image", input: podReview("team-a", pod(" ", "a")), answer: denying, asked: []string{"[team-a] ", "[team-a]a"}, want: []string{"is denied", "image a is denied"}})
 }
 
 // parameters are exempt images, warnings and the name of the provider.

@@ -36,11 +36,12 @@ type Image struct {
 
 // Images returns the images of a pod in the order of its fields: init containers,
 // containers, ephemeral containers, and volumes of type image. A container without an
-// image is left out.
+// image is left out, and so is one with a blank image, which OpenShift's image triggers
+// replace in workloads and the API server refuses in Pods.
 func Images(spec *corev1.PodSpec) iter.Seq[Image] {
 	return func(yield func(Image) bool) {
 		give := func(of ContainerType, name, image string) bool {
-			return image == "" || yield(Image{of, name, image})
+			return strings.TrimSpace(image) == "" || yield(Image{of, name, image})
 		}
 		for i := range spec.InitContainers {
 			if c := &spec.InitContainers[i]; !give(InitContainer, c.Name, c.Image) {

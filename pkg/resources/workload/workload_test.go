@@ -15,7 +15,7 @@ import (
 func TestEveryContainerTypeOfAPodThatHasAnImageIsFoundInOrder(t *testing.T) {
 	spec := &corev1.PodSpec{
 		InitContainers:      []corev1.Container{{Name: "first", Image: "r.example.com/init:1"}},
-		Containers:          []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "none"}, {Name: "odd", Image: "not an image"}},
+		Containers:          []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "none"}, {Name: "set later", Image: " "}, {Name: "odd", Image: "not an image"}},
 		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "busybox"}}},
 		Volumes: []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "r.example.com/model:1"}}},
 			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},

@@ -111,6 +111,12 @@ func granted(t *testing.T, name string) string {
 		add("Secret", "team-a", name, ".dockerconfigjson", pull)
 	}
 	add("Secret", "landwaiter-system", "pull", ".dockerconfigjson", pull)
+	// OpenShift makes these.
+	authority, err := fixture.NewAuthority("openshift-service-serving-signer")
+	require.NoError(t, err)
+	add("ConfigMap", "landwaiter-system", "openshift-service-ca", "service-ca.crt", indented(authority.CertificatePEM))
+	add("Secret", "landwaiter-system", "landwaiter-pull-dockercfg-7x2kd", ".dockercfg", `'{"image-registry.openshift-image-registry.svc:5000":{"username":"serviceaccount","password":"p"}}'`)
+	documents = append(documents, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: landwaiter-pull, namespace: landwaiter-system}\nimagePullSecrets: [{name: landwaiter-pull-dockercfg-7x2kd}]\n")
 	return strings.Join(documents, "---\n")
 }
 

@@ -86,12 +86,12 @@ func (l later) Validate(value any) *validate.Result {
 // listIndex matches the index of a list in a path.
 var listIndex = regexp.MustCompile(`\[(\d+)\]`)
 
-// inOrder sorts errors by their paths, those of lists by number.
+// inOrder sorts errors by their paths, those of lists by number, and returns at most the first [maxFaults].
 func inOrder(errs field.ErrorList) field.ErrorList {
-	key := func(e *field.Error) string {
-		path := listIndex.ReplaceAllStringFunc(e.Field, func(index string) string { return fmt.Sprintf("[%10s", index[1:]) })
-		return strings.NewReplacer(".", "\x00", "[", "\x00").Replace(path)
+	keys, apart := make(map[*field.Error]string, len(errs)), strings.NewReplacer(".", "\x00", "[", "\x00")
+	for _, e := range errs {
+		keys[e] = apart.Replace(listIndex.ReplaceAllStringFunc(e.Field, func(index string) string { return fmt.Sprintf("[%10s", index[1:]) }))
 	}
-	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(key(a), key(b)) })
-	return errs
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(keys[a], keys[b]) })
+	return errs[:min(len(errs), maxFaults)]
 }

@@ -294,6 +294,12 @@ func TestALargeObjectIsRefusedForSomeOfItsMistakes(t *testing.T) {
 				s.Rules[i].Require[0].AnyOf = make([]string, 20)
 			}
 		}, []string{"spec.rules[0].require[0].anyOf[0]: should be at least 1 chars long", "more)"}},
+		"names given twice": {func(s *v1beta1.VerificationPolicySpec) {
+			for i := range s.Rules {
+				names := s.Rules[i].Require[0].AnyOf
+				copy(names[10:], names[:10])
+			}
+		}, []string{"spec.rules[0].require[0].anyOf[10]: it is given twice", "(and 99 more)"}},
 		"an unknown action": {func(s *v1beta1.VerificationPolicySpec) { s.Rules[63].Action = "Perhaps" }, []string{`spec.rules[63].action: "Perhaps" is not supported`}},
 	} {
 		err := schema.Embedded().Refuses(t.Context(), policy(c.change))

@@ -29,6 +29,9 @@ const (
 	// maxKey is the length in bytes of a text where an expression computes keys: looking up a key
 	// reads all of it, and costs one unit.
 	maxKey = 16 << 10
+	// maxTimestamp is the length in bytes of a text that is converted into a timestamp. RFC 3339 takes 35
+	// with nanoseconds.
+	maxTimestamp = 64
 	// bytesPerCost is how many bytes of a text cost one unit.
 	bytesPerCost = 64
 	// zoneCost is what a time zone costs: Go reads it from a file each time.

@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,22 @@ func TestAChangeOfOneNamespaceIsAsIfEverythingWereCompiled(t *testing.T) {
 				require.NotEqual(t, [2]string{was.For("team-a").UID, was.For("team-a").Generation}, [2]string{got.For("team-a").UID, got.For("team-a").Generation})
 			}
 		})
+	}
+}
+
+func TestClusterVerifiersConcernANamespaceWithItsOwnOnlyThroughMandatoryPolicies(t *testing.T) {
+	keys := written.InlineKey(string(written.NewKey(t).PEM))
+	mandatory := written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+written.PolicySpec("anyOf: [shared]"))
+	cluster := []string{written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterVerifier", "", "shared", written.CosignVerifier)}
+	edited := []string{cluster[0], written.Object("ClusterVerifier", "", "shared", written.CosignVerifier+"\nimages: [r.example.com/**]")}
+	team := []string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", keys), written.Object("Verifier", "team-a", "own", written.CosignVerifier),
+		written.Object("VerificationPolicy", "team-a", "own", written.PolicySpec("anyOf: [own]"))}
+	for name, more := range map[string][]string{"without one": nil, "with one": {mandatory}} {
+		was, _ := written.Compiled(written.Objects(t, slices.Concat(cluster, more, team)...))
+		got, _ := was.Next(resolve.Group(written.Objects(t, slices.Concat(edited, more)...)).Only(verify.Cluster), nil)
+		whole, _ := written.Compiled(written.Objects(t, slices.Concat(edited, more, team)...))
+		require.Equal(t, whole.For("team-a").Generation, got.For("team-a").Generation, name)
+		require.Equal(t, more == nil, was.For("team-a") == got.For("team-a"), "%s: a view is only linked again if it uses what changed", name)
 	}
 }
 

@@ -28,11 +28,10 @@ type tenancy struct {
 	names    []string                      // of Tenants whose members are known, sorted
 	unusable map[policy.ObjectRef]error    // Tenants that cannot be used
 	partial  bool                          // the members of some Tenant are unknown
-	homes    map[verify.Namespace][]string // the Tenants with this home
 }
 
 func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
-	t := &tenancy{unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
+	t := &tenancy{unusable: map[policy.ObjectRef]error{}}
 	var known []*v1beta1.Tenant
 	for _, e := range EntriesOf[v1beta1.Tenant](cluster) {
 		said, err := saidBy(&e.Spec)
@@ -47,9 +46,6 @@ func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
 			continue
 		}
 		known, t.names = append(known, said), append(t.names, e.Source.Name)
-		if home := verify.Namespace(said.Spec.HomeNamespace); home != verify.Cluster {
-			t.homes[home] = append(t.homes[home], e.Source.Name)
-		}
 	}
 	t.Tenants = resource.NewTenants(known).Labelled(labels)
 	return t
@@ -224,11 +220,10 @@ func (s *Snapshot) HomeError(tenant *v1beta1.Tenant) error {
 }
 
 // concerned returns the namespaces in s whose levels or views a change may concern: those that changed, and the other
-// namespaces of their Tenants and of those whose home they are.
+// namespaces of their Tenants. The home of a Tenant is either its own or not looked at.
 func (s *Snapshot) concerned(changed Levels) (found []verify.Namespace) {
 	var tenants []string
 	for namespace := range changed {
-		tenants = append(tenants, s.tenancy.homes[namespace]...)
 		if holder := s.tenancy.Holder(string(namespace)); holder != nil {
 			tenants = append(tenants, holder.Name)
 		} else if s.levels[namespace] != nil {

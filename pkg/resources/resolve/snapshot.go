@@ -122,9 +122,9 @@ func (s *Snapshot) compile(namespaces []verify.Namespace) {
 	}
 }
 
-// ChangedSince returns the namespaces of s that are configured anew since an earlier snapshot: a change of one may deny
-// others of its Tenant. crowded are those of them that came past the limits of what is kept of a Tenant's specs, or no
-// longer are, so that other specs of them have to be read.
+// ChangedSince returns the namespaces of s whose configuration is not that of an earlier snapshot: a change of one may
+// deny others of its Tenant. crowded are those of them that came past the limits of what is kept of a Tenant's specs, or
+// no longer are, so that other specs of them have to be read.
 func (s *Snapshot) ChangedSince(earlier *Snapshot) (changed, crowded []verify.Namespace) {
 	for namespace, v := range s.views {
 		was := earlier.views[namespace]

@@ -42,11 +42,10 @@ func (c *checker) tenants(all *closure, wrong []string) {
 	if readable { // else a namespace may be that of a Tenant that is to be mended first
 		c.withoutTenant(all, holders)
 	}
-	c.rights(all, tenants, holders)
+	c.rights(all, tenants, holders, at)
 	c.unverified(all, tenants, holders)
 	c.homes(all, tenants)
 	for _, tenant := range tenants {
-		c.beyond(all, tenant, holders)
 		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question
 			return strings.HasPrefix(message, v1beta1.KindTenant+" "+tenant.Name+":")
 		})

@@ -61,6 +61,9 @@ func (team Team) hints(p Platform) (hints []string) {
 	if (r == nil || r.Source == nil) && team.App == (App{}) && len(team.Apps) == 0 && team.Tenant.Annotations[v1beta1.AnnotationForm] == "" {
 		hints = append(hints, fmt.Sprintf("Tenant %s has no reconciler.source.url, so Flux applies no repository of the team; to name one, run this again with --set reconciler.source.url=URL", name))
 	}
+	if r != nil && r.ClusterRole == "cluster-admin" {
+		hints = append(hints, fmt.Sprintf("Tenant %s: %s", name, roleTooFar(r)))
+	}
 	if r != nil && r.CreateNamespaces && !p.Operator {
 		hints = append(hints, fmt.Sprintf("Tenant %s may create namespaces, and the tree has no operator: after each new namespace, run landwaiter tenant add %s; until then the team has no permissions in it", name, name))
 	}

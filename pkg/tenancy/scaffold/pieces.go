@@ -11,7 +11,7 @@ import (
 )
 
 // pieces finds ClusterRoles that give the accounts of all Tenants what no piece may have: the guardrail
-// would refuse them.
+// would refuse them. Those of people's roles may have more, but nothing that makes everyone an admin.
 func (c *checker) pieces(all *closure) {
 	release := strings.TrimSuffix(onboard.RoleReconciler, "-reconciler") // as the tree calls it
 	for _, o := range all.objects {
@@ -22,6 +22,11 @@ func (c *checker) pieces(all *closure) {
 		if excess := resource.PieceExcess(role, release); len(excess) > 0 {
 			c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "ClusterRole %s is a piece of the role of every Git account and has %s: take it out, or name a role with it in spec.reconciler.clusterRole of single Tenants",
 				role.Name, strings.Join(excess, ", "))
+		}
+		for _, of := range []string{"admin", "edit", "view"} {
+			if role.Labels["rbac.authorization.k8s.io/aggregate-to-"+of] == "true" && mightyRules(role.Rules) {
+				c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "ClusterRole %s is a part of the role %s, so everyone who has that in a namespace may do everything there: name kinds and verbs, without bind, escalate and impersonate, or remove the label", role.Name, of)
+			}
 		}
 	}
 }

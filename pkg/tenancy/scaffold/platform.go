@@ -160,6 +160,11 @@ func (p Platform) ownNamespaces() []string {
 	return own
 }
 
+// owns reports whether a namespace is the platform's.
+func (p Platform) owns(namespace string) bool {
+	return strings.HasPrefix(namespace, "kube-") || slices.Contains(p.ownNamespaces(), namespace) || slices.Contains(p.InfrastructureNamespaces, namespace)
+}
+
 func fillList(list *[]string, byDefault ...string) {
 	if len(*list) == 0 {
 		*list = byDefault

@@ -2,10 +2,12 @@ package scaffold
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -13,34 +15,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
-
-// beyond finds bindings that give a Tenant's account more than its role in the team's
-// namespaces, and the permission to make namespaces if the Tenant has it.
-func (c *checker) beyond(all *closure, tenant *v1beta1.Tenant, holders *resource.Tenants) {
-	account := onboard.Account(tenant)
-	if account == "" {
-		return
-	}
-	for _, o := range all.objects {
-		binding, ok := bindingOf(o.Unstructured)
-		if !ok || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
-			namespace, name := accountOf(s, binding.Namespace)
-			return namespace == tenant.Spec.HomeNamespace && (name == account || name == "")
-		}) {
-			continue
-		}
-		own := false
-		if binding.Namespace == "" {
-			own = tenant.Spec.Reconciler.CreateNamespaces && binding.RoleRef.Name == onboard.RoleNamespaceMaker
-		} else if holder := holders.Holder(binding.Namespace); holder != nil && holder.Name == tenant.Name {
-			own = binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == tenant.Spec.Reconciler.ClusterRole
-		}
-		if !own {
-			c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "%s gives the account of Tenant %s %s; it has %s in the team's namespaces and nothing else: remove the binding, or name a role with these permissions in spec.reconciler.clusterRole",
-				identity(o.Unstructured), tenant.Name, given(binding), tenant.Spec.Reconciler.ClusterRole)
-		}
-	}
-}
 
 // bindingOf reads a RoleBinding; one of the whole cluster has the same fields, and no namespace.
 func bindingOf(o *unstructured.Unstructured) (binding rbacv1.RoleBinding, ok bool) {
@@ -94,38 +68,138 @@ func everyone(s rbacv1.Subject) string {
 	return ""
 }
 
-// rights finds bindings that give everyone, accounts of teams or people of Tenants what makes them admins of others.
-// [checker.beyond] is about the accounts that Tenants name, which named has by home namespace.
-func (c *checker) rights(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants) {
-	named := map[string]string{}
-	for _, tenant := range tenants {
-		named[tenant.Spec.HomeNamespace] = onboard.Account(tenant)
+// party is a team's account, or people of a Tenant, that a subject of a binding is.
+type party struct {
+	subject rbacv1.Subject
+	// tenant is whose account or people it is; nil if a team has none.
+	tenant *v1beta1.Tenant
+	// namespace and account are those of an account; without a name it is all accounts of the namespace.
+	namespace, account string
+	// list of spec.access has the people; empty for an account.
+	list string
+}
+
+// parties returns whose account or people a subject of a binding is, and with that which namespaces are its own.
+func (all *closure) parties(s rbacv1.Subject, own string, tenants []*v1beta1.Tenant, holders *resource.Tenants) (found []party) {
+	if namespace, account := accountOf(s, own); namespace != "" {
+		holder := holders.Holder(namespace)
+		if _, ofTeam := all.teams[namespace]; ofTeam || holder != nil {
+			found = append(found, party{subject: s, tenant: holder, namespace: namespace, account: account})
+		}
 	}
+	for _, tenant := range tenants {
+		if list := listOf(tenant, s, own); list != "" {
+			found = append(found, party{subject: s, tenant: tenant, list: list})
+		}
+	}
+	return found
+}
+
+// git reports whether a party is, or includes, the account that applies a Tenant's repository.
+func (p party) git() bool {
+	return p.list == "" && p.tenant != nil && p.namespace == p.tenant.Spec.HomeNamespace && onboard.Account(p.tenant) != "" &&
+		(p.account == "" || p.account == onboard.Account(p.tenant))
+}
+
+// String names a party in findings.
+func (p party) String() string {
+	switch {
+	case p.list != "":
+		return p.subject.Kind + " " + p.subject.Name + ", access." + p.list + " of Tenant " + p.tenant.Name + ","
+	case p.git():
+		return "the account of Tenant " + p.tenant.Name
+	}
+	return cmp.Or(p.account, "all accounts") + " of namespace " + p.namespace + ", which is a team's,"
+}
+
+// rights finds bindings that give everyone, accounts of teams or people of Tenants what makes them admins of others,
+// and Tenants that give their account a role that makes it one.
+func (c *checker) rights(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants, at map[string]string) {
 	for _, o := range all.objects {
 		binding, ok := bindingOf(o.Unstructured)
 		if !ok {
 			continue
 		}
 		found := func(who, remedy string) {
-			c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "%s gives %s %s: remove the binding%s", identity(o.Unstructured), who, given(binding), remedy)
+			c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "%s gives %s %s%s", identity(o.Unstructured), who, given(binding), remedy)
 		}
-		mighty := all.mighty(binding)
 		for _, s := range binding.Subjects {
-			if who := everyone(s); who != "" && (mighty || len(tenants)+len(all.teams) > 0 && !all.harmless(binding)) {
-				found(who, "; a Tenant gives its people and its account what they need")
+			if who := everyone(s); who != "" && (all.mighty(binding) || len(tenants)+len(all.teams) > 0 && !all.harmless(binding)) {
+				found(who, ": remove the binding; a Tenant gives its people and its account what they need")
 			}
-			namespace, account := accountOf(s, binding.Namespace)
-			_, ofTeam := all.teams[namespace]
-			if mighty && namespace != "" && (ofTeam || holders.Holder(namespace) != nil) && (account == "" || account != named[namespace]) {
-				found(cmp.Or(account, "all accounts")+" of namespace "+namespace+", which is a team's,", "; a Tenant gives its account what it needs")
-			}
-			for _, tenant := range tenants {
-				if list := listOf(tenant, s, binding.Namespace); list != "" && (mighty || foreign(binding, s, tenant, holders)) {
-					found(s.Kind+" "+s.Name+", access."+list+" of Tenant "+tenant.Name+",", ", or the entry of the Tenant if these people run the platform")
+			for _, p := range all.parties(s, binding.Namespace, tenants, holders) {
+				if remedy := c.excess(all, binding, p, holders); remedy != "" {
+					found(p.String(), remedy)
 				}
 			}
 		}
 	}
+	for _, tenant := range tenants {
+		if r := tenant.Spec.Reconciler; r != nil && all.mighty(rbacv1.RoleBinding{RoleRef: roleOf(r), ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Spec.HomeNamespace}}) {
+			c.find("ReachTooFar", at[tenant.Name], "Tenant %s: %s", tenant.Name, roleTooFar(r))
+		}
+	}
+}
+
+// roleOf is the role of a Tenant's account.
+func roleOf(r *v1beta1.TenantReconciler) rbacv1.RoleRef {
+	return rbacv1.RoleRef{Kind: "ClusterRole", Name: r.ClusterRole}
+}
+
+// roleTooFar says what is wrong with a role that makes a Tenant's account an admin of permissions.
+func roleTooFar(r *v1beta1.TenantReconciler) string {
+	return fmt.Sprintf("spec.reconciler.clusterRole is %s, so whoever writes to the team's repository may act as every account of the team's namespaces, and change what the platform wrote there: leave the field out, or name a role without wildcards, bind, escalate and impersonate", r.ClusterRole)
+}
+
+// excess returns what to do about a binding that gives a party more than its Tenant does, "" if it gives no more.
+// Who may edit a namespace may act as its accounts, so no party may do that in one of the platform or of others.
+func (c *checker) excess(all *closure, b rbacv1.RoleBinding, p party, holders *resource.Tenants) string {
+	const people, account = ": remove the binding, or the entry of the Tenant if these people run the platform", ": remove the binding; a Tenant gives its account what it needs"
+	holder, remedy := holders.Holder(b.Namespace), account
+	own := holder != nil && p.tenant != nil && holder.Name == p.tenant.Name
+	if p.list != "" {
+		remedy = people
+	}
+	changes := isRole(b.RoleRef, "admin", "edit", onboard.RoleReconciler)
+	far := false
+	switch {
+	case p.git():
+		return all.beyond(b, p, own)
+	case all.mighty(b):
+		far = true
+	case own && p.list != "":
+		remedy = ": remove the binding; only admins of a Tenant have permissions in its home namespace"
+		far = changes && b.Namespace == p.tenant.Spec.HomeNamespace && p.list != "admins"
+	case holder != nil && listOf(holder, p.subject, b.Namespace) != "": // a Tenant says so
+	case own:
+		remedy = ": bind another account; every pod that names no account runs as default"
+		far = changes && (p.account == "" || p.account == "default")
+	case holder != nil:
+		far = changes
+	case c.platform().owns(b.Namespace) || b.Namespace != "" && b.Namespace == all.source.namespace:
+		_, known := all.rulesOf(b)
+		far = changes || known && !all.harmless(b)
+	}
+	if !far {
+		return ""
+	}
+	return remedy
+}
+
+// beyond is [checker.excess] for the account of a Tenant: it has its role in the team's namespaces, and the permission
+// to make namespaces if the Tenant has it.
+func (all *closure) beyond(b rbacv1.RoleBinding, p party, own bool) string {
+	r, role := p.tenant.Spec.Reconciler, b.RoleRef
+	switch role.APIGroup = ""; {
+	case p.account == "": // also the accounts of pods
+	case own && role == roleOf(r), b.Namespace == "" && r.CreateNamespaces && role.Name == onboard.RoleNamespaceMaker:
+		return ""
+	}
+	remedy := fmt.Sprintf("; it has %s in the team's namespaces and nothing else: remove the binding", r.ClusterRole)
+	if own && !all.mighty(b) {
+		remedy += ", or name a role with these permissions in spec.reconciler.clusterRole"
+	}
+	return remedy
 }
 
 // listOf returns the list of people of a Tenant that has a subject, "" if none has.
@@ -144,12 +218,6 @@ func listOf(tenant *v1beta1.Tenant, s rbacv1.Subject, own string) string {
 	return ""
 }
 
-// foreign reports whether a binding lets people of a Tenant change what is another one's, which does not name them.
-func foreign(b rbacv1.RoleBinding, s rbacv1.Subject, tenant *v1beta1.Tenant, holders *resource.Tenants) bool {
-	holder := holders.Holder(b.Namespace)
-	return b.Namespace != "" && holder != nil && holder.Name != tenant.Name && listOf(holder, s, b.Namespace) == "" && isRole(b.RoleRef, "admin", "edit")
-}
-
 // isRole reports whether a binding names one of some ClusterRoles.
 func isRole(ref rbacv1.RoleRef, names ...string) bool {
 	return ref.Kind == "ClusterRole" && slices.Contains(names, ref.Name)
@@ -161,6 +229,11 @@ func (all *closure) mighty(b rbacv1.RoleBinding) bool {
 		return true
 	}
 	rules, _ := all.rulesOf(b)
+	return mightyRules(rules)
+}
+
+// mightyRules reports whether rules have everything, or permissions about permissions.
+func mightyRules(rules []rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Verbs, "*") && slices.Contains(r.Resources, "*") ||
 			len(r.ResourceNames) == 0 && slices.ContainsFunc(r.Verbs, func(verb string) bool { return slices.Contains([]string{"bind", "escalate", "impersonate"}, verb) })

@@ -9,7 +9,35 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
+
+// sourceFields are where objects of Flux name their source.
+func sourceFields() [][]string {
+	return [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}}
+}
+
+// sources finds sources that the cluster does not have.
+func (c *checker) sources(at string, o *unstructured.Unstructured, present map[string]bool) {
+	for _, fields := range sourceFields() {
+		kind, name, namespace := reference(o, fields...)
+		switch {
+		case name == "":
+		case !present[kind+" "+namespace+"/"+name]:
+			c.find("SourceMissing", at, "%s: %s names %s %s/%s, which is not there%s", identity(o), strings.Join(fields, "."), kind, namespace, name, sharedHint(namespace, name))
+		case namespace != o.GetNamespace() && c.settings != nil && c.settings.Layout != LayoutDemo && !c.settings.SharedSource:
+			c.find("SourceForeign", at, "%s: %s names %s of namespace %s, which Flux's lockdown refuses: name a source in %s", identity(o), strings.Join(fields, "."), kind+" "+name, namespace, o.GetNamespace())
+		}
+	}
+}
+
+// sharedHint says what to do about the source that tenants of flux-multitenant-demo share.
+func sharedHint(namespace, name string) string {
+	if namespace != onboard.DemoNamespace || name != onboard.DemoSource {
+		return ""
+	}
+	return ": platform bootstrap writes it; add it to the tree, or give the Tenant a source of its own, without --shared-source"
+}
 
 // allowedSources finds sources of Flux that the tree's own constraints of kind FluxAllowedSources deny: one
 // object that Gatekeeper denies stops its whole Kustomization. Of URLs it looks at the beginning alone.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // cluster is where Flux begins in one cluster.
@@ -294,28 +293,6 @@ func (c *checker) flux(all *closure) (order map[string][]string) {
 		c.find("DependencyCircle", c.at(all.root), "spec.dependsOn goes in a circle, so none of these is ever applied: %s", strings.Join(circle, ", "))
 	}
 	return order
-}
-
-// sources finds sources that the cluster does not have.
-func (c *checker) sources(at string, o *unstructured.Unstructured, present map[string]bool) {
-	for _, fields := range [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
-		kind, name, namespace := reference(o, fields...)
-		switch {
-		case name == "":
-		case !present[kind+" "+namespace+"/"+name]:
-			c.find("SourceMissing", at, "%s: %s names %s %s/%s, which is not there%s", identity(o), strings.Join(fields, "."), kind, namespace, name, sharedHint(namespace, name))
-		case namespace != o.GetNamespace() && c.settings != nil && c.settings.Layout != LayoutDemo && !c.settings.SharedSource:
-			c.find("SourceForeign", at, "%s: %s names %s of namespace %s, which Flux's lockdown refuses: name a source in %s", identity(o), strings.Join(fields, "."), kind+" "+name, namespace, o.GetNamespace())
-		}
-	}
-}
-
-// sharedHint says what to do about the source that tenants of flux-multitenant-demo share.
-func sharedHint(namespace, name string) string {
-	if namespace != onboard.DemoNamespace || name != onboard.DemoSource {
-		return ""
-	}
-	return ": platform bootstrap writes it; add it to the tree, or give the Tenant a source of its own, without --shared-source"
 }
 
 // cycle returns objects that wait for each other, nil if there are none.

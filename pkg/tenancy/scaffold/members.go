@@ -45,6 +45,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 	c.rights(all, tenants, holders, at)
 	c.unverified(all, tenants, holders)
 	c.homes(all, tenants)
+	c.teamsObjects(all, tenants, holders)
 	for _, tenant := range tenants {
 		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question
 			return strings.HasPrefix(message, v1beta1.KindTenant+" "+tenant.Name+":")

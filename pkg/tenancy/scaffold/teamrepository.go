@@ -171,8 +171,22 @@ func (c *checker) actsAs(o applied, team *v1beta1.Tenant) {
 	if !ok || account == "" || o.GetNamespace() != "" && o.GetNamespace() != team.Spec.HomeNamespace {
 		return
 	}
-	if own := accountIn(team); account != own {
+	own := accountIn(team)
+	if account != own {
 		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is %s, and the cluster lets Tenant %s act as %s alone: write that name", identity(o.Unstructured), account, team.Name, own)
+	}
+	if _, elsewhere, _ := unstructured.NestedMap(o.Object, "spec", "kubeConfig"); elsewhere {
+		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.kubeConfig is for another cluster, and the cluster refuses it in the home namespace of Tenant %s: remove it", identity(o.Unstructured), team.Name)
+	}
+	c.decrypts(o, team)
+}
+
+// decrypts finds a Kustomization of a team that decrypts as Flux itself, whose cloud identity may decrypt what others encrypt.
+func (c *checker) decrypts(o applied, team *v1beta1.Tenant) {
+	decryption, found, _ := unstructured.NestedMap(o.Object, "spec", "decryption")
+	secret, _, _ := unstructured.NestedString(decryption, "secretRef", "name")
+	if found && secret == "" && decryption["serviceAccountName"] != accountIn(team) {
+		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s decrypts with the cloud identity of Flux itself: name a Secret in spec.decryption.secretRef, or set spec.decryption.serviceAccountName to %s", identity(o.Unstructured), accountIn(team))
 	}
 }
 
@@ -181,19 +195,75 @@ func accountIn(tenant *v1beta1.Tenant) string { return cmp.Or(onboard.Account(te
 
 // placed finds an object that is in a namespace of others, or that leads Flux there.
 func (c *checker) placed(o applied, team *v1beta1.Tenant) {
-	fields, prefix := [][]string{{"metadata", "namespace"}}, team.Spec.NamespacePrefix
+	fields := [][]string{{"metadata", "namespace"}}
 	if _, ok := acts(o.Unstructured); ok {
-		fields = append(fields, []string{"spec", "targetNamespace"}, []string{"spec", "storageNamespace"}, []string{"spec", "sourceRef", "namespace"},
-			[]string{"spec", "chartRef", "namespace"}, []string{"spec", "chart", "spec", "sourceRef", "namespace"})
+		for _, source := range sourceFields() {
+			fields = append(fields, append(source, "namespace"))
+		}
+		c.outside(o, team, targetFields())
 	}
 	if o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" {
 		fields = [][]string{{"metadata", "name"}}
 	}
+	c.outside(o, team, fields)
+}
+
+// targetFields are where objects of Flux name the namespace that they write to.
+func targetFields() [][]string {
+	return [][]string{{"spec", "targetNamespace"}, {"spec", "storageNamespace"}}
+}
+
+// outside finds fields with a namespace that is none of a Tenant.
+func (c *checker) outside(o applied, team *v1beta1.Tenant, fields [][]string) {
+	prefix := team.Spec.NamespacePrefix
 	for _, field := range fields {
 		if namespace, _, _ := unstructured.NestedString(o.Object, field...); namespace != "" && !slices.Contains(namespacesOf(team), namespace) && (prefix == "" || !strings.HasPrefix(namespace, prefix)) {
 			c.find("NamespaceForeign", c.of(o.folder, o.Unstructured), "%s: %s is %s, which is no namespace of Tenant %s, so the cluster refuses it: use one of the team's, or ask the platform to add it to the Tenant", identity(o.Unstructured), strings.Join(field, "."), namespace, team.Name)
 		}
 	}
+}
+
+// teamsObjects finds objects of Flux that the tree has for teams, and that lead out of what is theirs, and those that
+// apply the repository of a Tenant from elsewhere, as another account than the Tenant's.
+func (c *checker) teamsObjects(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants) {
+	whose := map[string]*v1beta1.Tenant{} // sources by identity, which have the repository of a Tenant
+	for _, o := range all.objects {
+		url, _, _ := unstructured.NestedString(o.Object, "spec", "url")
+		if prefixesFor(o.Unstructured) == nil || url == "" || (source{o.GetKind(), o.GetNamespace(), o.GetName()}) == all.source {
+			continue
+		}
+		for _, tenant := range tenants {
+			if r := tenant.Spec.Reconciler; r != nil && r.Source != nil && placeOf(r.Source.URL) == placeOf(url) {
+				whose[identity(o.Unstructured)] = tenant
+			}
+		}
+	}
+	for _, o := range all.objects {
+		if _, ok := acts(o.Unstructured); !ok {
+			continue
+		}
+		holder := holders.Holder(o.GetNamespace())
+		if holder != nil {
+			c.outside(o, holder, targetFields())
+			c.decrypts(o, holder)
+		}
+		for _, fields := range sourceFields() {
+			kind, name, namespace := reference(o.Unstructured, fields...)
+			if tenant := whose[kind+" "+namespace+"/"+name]; tenant != nil && holder == nil {
+				c.find("SourceForeign", c.of(o.folder, o.Unstructured), "%s: %s names %s %s, which has the repository of Tenant %s, so whoever writes there acts as more than the Tenant's account %s: remove it, or apply it in namespace %s as %[7]s",
+					identity(o.Unstructured), strings.Join(fields, "."), kind, name, tenant.Name, accountIn(tenant), tenant.Spec.HomeNamespace)
+			}
+		}
+	}
+}
+
+// placeOf returns host and path of the URL of a repository, which are the same for HTTPS and SSH.
+func placeOf(url string) string {
+	_, rest, _ := strings.Cut(strings.ToLower(url), "://")
+	host, folders, _ := strings.Cut(rest, "/")
+	host = host[strings.LastIndex(host, "@")+1:]
+	host, _, _ = strings.Cut(strings.TrimPrefix(host, "ssh."), ":")
+	return host + "/" + strings.TrimSuffix(strings.Trim(folders, "/"), ".git")
 }
 
 // homes finds objects of Flux in the home namespaces of Tenants that act as an account without permissions.

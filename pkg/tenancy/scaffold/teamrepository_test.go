@@ -31,6 +31,9 @@ func TestATeamsOwnRepositoryIsHeldToItsTenant(t *testing.T) {
 		"pods in a namespace of others": {func(t *testing.T, dir string) {
 			rewrite(t, dir, release, "targetNamespace: iris-green-web", "targetNamespace: iris-red-web")
 		}, release, "spec.targetNamespace is iris-red-web"},
+		"another cluster": {func(t *testing.T, dir string) {
+			rewrite(t, dir, release, "  serviceAccountName: iris-green\n", "  serviceAccountName: iris-green\n  kubeConfig: {secretRef: {name: other}}\n")
+		}, release, "HelmRelease iris-green/podinfo: spec.kubeConfig is for another cluster"},
 		"a source of others": {func(t *testing.T, dir string) {
 			rewrite(t, dir, release, "kind: HelmRepository\n", "kind: HelmRepository\n        namespace: ops-team\n")
 		}, release, "spec.chart.spec.sourceRef.namespace is ops-team"},
@@ -123,10 +126,30 @@ func TestCheckFindsObjectsOfFluxThatActForOthers(t *testing.T) {
 		"the account without permissions":      {sync(own + ", serviceAccountName: default"), file, "Kustomization iris-red/more: spec.serviceAccountName is default, which has no permissions in the home namespace of Tenant iris-red: name iris-red"},
 		"an account that is not there":         {sync(own + ", serviceAccountName: ops"), file, "spec.serviceAccountName is ops, which has no permissions"},
 		"a source of the platform":             {sync("sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}, serviceAccountName: iris-red"), file, "spec.sourceRef names GitRepository flux-system of namespace flux-system, which Flux's lockdown refuses: name a source in iris-red"},
+		"into a namespace of others":           {sync(own + ", serviceAccountName: iris-red, targetNamespace: iris-blue"), file, "Kustomization iris-red/more: spec.targetNamespace is iris-blue, which is no namespace of Tenant iris-red"},
+		"as Flux itself, to decrypt":           {sync(own + ", serviceAccountName: iris-red, decryption: {provider: sops}"), file, "Kustomization iris-red/more decrypts with the cloud identity of Flux itself: name a Secret"},
 		"a source of a team that is not there": {sync("sourceRef: {kind: GitRepository, name: x, namespace: ops-team}, serviceAccountName: iris-red"), file, "GitRepository ops-team/x, which is not there"},
 	} {
 		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
 	}
+	for _, url := range []string{"https://github.com/example/iris-red", "ssh://git@GitHub.com:22/example/iris-red.git"} {
+		for _, account := range []string{"", ", serviceAccountName: kustomize-controller"} {
+			t.Run("the repository of a team as Flux itself, "+url+account, func(t *testing.T) {
+				wrong{func(t *testing.T, dir string) {
+					sync("sourceRef: {kind: GitRepository, name: infra}"+account)(t, dir)
+					rewrite(t, dir, file, "namespace: iris-red", "namespace: flux-system")
+					put1(t, dir, file, content(t, dir, file)+"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: infra, namespace: flux-system}\nspec: {interval: 1m, url: "+url+"}\n")
+				}, file, "Kustomization flux-system/more: spec.sourceRef names GitRepository infra, which has the repository of Tenant iris-red, so whoever writes there acts as more than the Tenant's account iris-red: remove it, or apply it in namespace iris-red as iris-red"}.isFound(t, small(t))
+			})
+		}
+	}
+	t.Run("another repository as Flux itself", func(t *testing.T) {
+		dir := small(t)
+		sync("sourceRef: {kind: GitRepository, name: infra}, serviceAccountName: kustomize-controller")(t, dir)
+		rewrite(t, dir, file, "namespace: iris-red", "namespace: flux-system")
+		put1(t, dir, file, content(t, dir, file)+"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: infra, namespace: flux-system}\nspec: {interval: 1m, url: 'https://github.com/example/iris-red-infra'}\n")
+		require.Empty(t, found(t, dir))
+	})
 	t.Run("an account that the platform made", func(t *testing.T) {
 		dir := small(t)
 		sync(own+", serviceAccountName: deployer")(t, dir)

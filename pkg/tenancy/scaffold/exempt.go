@@ -29,7 +29,10 @@ func (c *checker) unverified(all *closure, tenants []*v1beta1.Tenant, holders *r
 				continue
 			}
 			c.leftByConfig(all, whose, name)
-			excluded = c.excluded(asking, whose, name, "namespace "+name, labels) || excluded
+			here := c.excluded(asking, whose, name, "namespace "+name, labels)
+			if excluded = here || excluded; !here && c.settings != nil && slices.Contains(c.settings.ExemptNamespaces, name) {
+				c.find("ConstraintExempt", SettingsFile, "%sexemptNamespaces has namespace %s, and platform init refuses that: take it out; images that may run unverified are for rules of a policy", whose, name)
+			}
 		}
 		if prefix := tenant.Spec.NamespacePrefix; prefix != "" && !excluded {
 			c.excluded(asking, fmt.Sprintf("Tenant %s: ", tenant.Name), prefix+"any", "namespaces that begin with "+prefix, labelsOf(tenant, prefix+"any"))

@@ -58,6 +58,51 @@ func TestCheckFindsNamespacesOfTeamsThatNobodyVerifies(t *testing.T) {
 	})
 }
 
+func TestCheckFindsValuesOfGatekeeperThatOpenTheGate(t *testing.T) {
+	const own, release = "infrastructure/gatekeeper/values-own.yaml", "infrastructure/gatekeeper/release.yaml"
+	values := func(text string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			rewrite(t, dir, own, "values: {}", "values: "+text)
+		}
+	}
+	const id = "HelmRelease flux-system/gatekeeper: the value "
+	for name, c := range map[string]wrong{
+		"fails open":               {values("{validatingWebhookFailurePolicy: Ignore}"), own, id + "validatingWebhookFailurePolicy is Ignore, so what Gatekeeper does not answer in time is admitted"},
+		"fails open for labels":    {values("{validatingWebhookCheckIgnoreFailurePolicy: Ignore}"), own, id + "validatingWebhookCheckIgnoreFailurePolicy is Ignore"},
+		"the chart's own default":  {values("{validatingWebhookFailurePolicy: null}"), own, "validatingWebhookFailurePolicy is Ignore"},
+		"no webhook":               {values("{disableValidatingWebhook: true}"), own, "disableValidatingWebhook is true"},
+		"labels of pods":           {values("{validatingWebhookObjectSelector: {matchLabels: {verify: 'yes'}}}"), own, "leaves out pods by their labels"},
+		"rules without pods":       {values("{validatingWebhookCustomRules: [{apiGroups: [apps], resources: [deployments], operations: [CREATE]}]}"), own, "validatingWebhookCustomRules has no pods"},
+		"a scope without pods":     {values("{validatingWebhookScope: Cluster}"), own, "validatingWebhookScope is Cluster"},
+		"a condition of its own":   {values("{validatingWebhookMatchConditions: [{name: not-web, expression: 'request.namespace != \"iris-red-web\"'}]}"), own, `validatingWebhookMatchConditions has "not-web"`},
+		"a label of a team":        {values("{validatingWebhookExemptNamespacesLabels: {landwaiter.dev/tenant: [iris-red]}}"), own, "leaves out namespaces with the label landwaiter.dev/tenant=iris-red, which namespace iris-red-web of Tenant iris-red has"},
+		"a label of its Namespace": {values("{validatingWebhookExemptNamespacesLabels: {pod-security.kubernetes.io/enforce: [restricted]}}"), own, "label pod-security.kubernetes.io/enforce=restricted"},
+		"the name of a namespace":  {values("{validatingWebhookExemptNamespacesLabels: {kubernetes.io/metadata.name: [kube-system, iris-red-web]}}"), own, "label kubernetes.io/metadata.name=iris-red-web"},
+		"who may have the label":   {values("{controllerManager: {exemptNamespaces: [kube-system, iris-red-web]}}"), own, id + "controllerManager.exemptNamespaces lets namespace iris-red-web of Tenant iris-red have the label admission.gatekeeper.sh/ignore"},
+		"by a beginning":           {values("{controllerManager: {exemptNamespacePrefixes: [iris-red-a]}}"), own, "controllerManager.exemptNamespacePrefixes lets namespace iris-red-any"},
+		"by an end":                {values("{controllerManager: {exemptNamespaceSuffixes: [-web]}}"), own, "controllerManager.exemptNamespaceSuffixes lets namespace iris-red-web"},
+		"in the release": {func(t *testing.T, dir string) {
+			rewrite(t, dir, release, "validatingWebhookFailurePolicy: Fail", "validatingWebhookFailurePolicy: Ignore")
+		}, release, "validatingWebhookFailurePolicy is Ignore"},
+		"from a ConfigMap of the tree": {func(t *testing.T, dir string) {
+			put1(t, dir, "infrastructure/gatekeeper/more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more, namespace: flux-system}\ndata: {values.yaml: 'disableValidatingWebhook: true'}\n")
+			rewrite(t, dir, "infrastructure/gatekeeper/kustomization.yaml", "- release.yaml\n", "- release.yaml\n- more.yaml\n")
+			rewrite(t, dir, own, "spec:\n", "spec:\n  valuesFrom: [{kind: ConfigMap, name: more}]\n")
+		}, release, "disableValidatingWebhook is true"},
+		"exemptNamespaces by hand": {func(t *testing.T, dir string) {
+			rewrite(t, dir, SettingsFile, "exemptNamespaces:\n", "exemptNamespaces:\n- iris-red-web\n")
+		}, SettingsFile, "Tenant iris-red: exemptNamespaces has namespace iris-red-web, and platform init refuses that"},
+	} {
+		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
+	}
+	t.Run("not by values for others", func(t *testing.T) {
+		dir := small(t)
+		values("{controllerManager: {exemptNamespaces: [monitoring], exemptNamespacePrefixes: [kube-]}, validatingWebhookExemptNamespacesLabels: {kubernetes.io/metadata.name: [calico-system]}, validatingWebhookTimeoutSeconds: 6}")(t, dir)
+		require.Empty(t, found(t, dir))
+	})
+}
+
 // What init was told last is what a team's images run by.
 func TestInitRefusesToExemptANamespaceOfATeam(t *testing.T) {
 	allows := func(context.Context, string) (func(namespace, image string) bool, error) {

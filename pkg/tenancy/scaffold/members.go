@@ -44,6 +44,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 	}
 	c.rights(all, tenants, holders, at)
 	c.unverified(all, tenants, holders)
+	c.gate(all, tenants, holders)
 	c.homes(all, tenants)
 	c.teamsObjects(all, tenants, holders)
 	for _, tenant := range tenants {

@@ -1,0 +1,131 @@
+package scaffold
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/config"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// gate finds values of Gatekeeper's chart with which it is not asked about pods of Tenants, or need not answer. The IDs
+// are those that landwaiter check has for the webhooks that come of them.
+func (c *checker) gate(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants) {
+	for _, o := range all.objects {
+		if !isFlux(o.Unstructured, "HelmRelease") || !slices.Contains([]string{o.GetName(), textIn(o.Object, "spec", "chart", "spec", "chart"), textIn(o.Object, "spec", "chartRef", "name")}, "gatekeeper") {
+			continue
+		}
+		values := all.values(o.Unstructured)
+		found := func(id, field, format string, args ...any) {
+			at := c.of(o.folder, o.Unstructured)
+			name := field[strings.LastIndex(field, ".")+1:]
+			if own := path.Join(path.Dir(at), valuesFile); bytes.Contains(c.files[own], []byte(name)) {
+				at = own
+			}
+			c.find(id, at, "%s: the value %s %s", identity(o.Unstructured), field, fmt.Sprintf(format, args...))
+		}
+		gateOpen(values, found)
+		for _, tenant := range tenants {
+			namespaces := all.namespacesOf(tenant, holders)
+			if prefix := tenant.Spec.NamespacePrefix; prefix != "" {
+				namespaces[prefix+"any"] = labelsOf(tenant, prefix+"any")
+			}
+			for name, labels := range namespaces {
+				gateLeaves(values, tenant.Name, name, labels, found)
+			}
+		}
+	}
+}
+
+// gateOpen finds values that open the gate for all namespaces.
+func gateOpen(values object, found func(id, field, format string, args ...any)) {
+	if values["disableValidatingWebhook"] == true {
+		found("NoGatekeeper", "disableValidatingWebhook", "is true, so Gatekeeper is never asked, and no image is verified: remove it")
+	}
+	for field, byDefault := range map[string]string{"validatingWebhookFailurePolicy": "Ignore", "validatingWebhookCheckIgnoreFailurePolicy": "Fail"} {
+		if policy := cmp.Or(textIn(values, field), byDefault); policy != "Fail" {
+			found("WebhookFailsOpen", field, "is %s, so what Gatekeeper does not answer in time is admitted, and nobody verifies it: set it to Fail", policy)
+		}
+	}
+	if selector, _, _ := unstructured.NestedMap(values, "validatingWebhookObjectSelector"); len(selector) > 0 {
+		found("WebhookObjects", "validatingWebhookObjectSelector", "leaves out pods by their labels, which teams choose: remove it")
+	}
+	rules, _, _ := unstructured.NestedSlice(values, "validatingWebhookCustomRules")
+	asks := func(entry any) bool {
+		rule, _ := entry.(map[string]any)
+		resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
+		return slices.ContainsFunc(resources, func(name string) bool { return name == "*" || name == "*/*" || name == "pods" })
+	}
+	if len(rules) > 0 && !slices.ContainsFunc(rules, asks) {
+		found("WebhookRules", "validatingWebhookCustomRules", "has no pods, so Gatekeeper is not asked about them: add them")
+	}
+	if textIn(values, "validatingWebhookScope") == "Cluster" {
+		found("WebhookRules", "validatingWebhookScope", "is Cluster, so Gatekeeper is not asked about pods: remove it")
+	}
+	known := copied(config.Files, "gatekeeper/values.yaml")
+	conditions, _, _ := unstructured.NestedSlice(values, "validatingWebhookMatchConditions")
+	for _, entry := range conditions {
+		condition, _ := entry.(map[string]any)
+		if words := strings.Fields(textIn(condition, "expression")); !strings.Contains(strings.Join(strings.Fields(known), " "), strings.Join(words, " ")) {
+			found("WebhookConditions", "validatingWebhookMatchConditions", "has %q, which is none that Landwaiter needs, so Gatekeeper may not be asked about pods: remove it", textIn(condition, "name"))
+		}
+	}
+}
+
+// gateLeaves finds values that leave out a namespace of a Tenant, or let a label do so.
+func gateLeaves(values object, tenant, name string, labels map[string]string, found func(id, field, format string, args ...any)) {
+	exempt, _, _ := unstructured.NestedMap(values, "validatingWebhookExemptNamespacesLabels")
+	for label := range exempt {
+		listed, _, _ := unstructured.NestedSlice(exempt, label)
+		if value, ok := labels[label]; ok && slices.ContainsFunc(listed, func(entry any) bool { return fmt.Sprint(entry) == value }) {
+			found("WebhookNamespaces", "validatingWebhookExemptNamespacesLabels", "leaves out namespaces with the label %s=%s, which namespace %s of Tenant %s has, so no image is verified there: take it out", label, value, name, tenant)
+		}
+	}
+	for field, matches := range map[string]func(entry string) bool{
+		"exemptNamespaces":        func(entry string) bool { return entry == name },
+		"exemptNamespacePrefixes": func(entry string) bool { return strings.HasPrefix(name, entry) },
+		"exemptNamespaceSuffixes": func(entry string) bool { return strings.HasSuffix(name, entry) },
+	} {
+		listed, _, _ := unstructured.NestedStringSlice(values, "controllerManager", field)
+		for _, entry := range listed {
+			if matches(entry) {
+				found("NamespaceIgnored", "controllerManager."+field, "lets namespace %s of Tenant %s have the label %s, with which no image is verified there: take %s out", name, tenant, v1beta1.LabelGatekeeperIgnore, entry)
+			}
+		}
+	}
+}
+
+// textIn returns the text of a field, "" if there is none.
+func textIn(o object, fields ...string) string {
+	text, _, _ := unstructured.NestedString(o, fields...)
+	return text
+}
+
+// values returns what a HelmRelease gives its chart, as far as the tree says so: a Secret may say more.
+func (all *closure) values(release *unstructured.Unstructured) object {
+	whole := object{}
+	from, _, _ := unstructured.NestedSlice(release.Object, "spec", "valuesFrom")
+	for _, entry := range from {
+		ref, _ := entry.(map[string]any)
+		kind, name, namespace := referenced(release, ref)
+		for _, o := range all.objects {
+			if o.GetKind() != "ConfigMap" || kind != "ConfigMap" || o.GetName() != name || o.GetNamespace() != namespace {
+				continue
+			}
+			var values object
+			if yaml.Unmarshal([]byte(textIn(o.Object, "data", cmp.Or(textIn(ref, "valuesKey"), "values.yaml"))), &values) == nil {
+				whole = merged(whole, values)
+			}
+		}
+	}
+	own, _, _ := unstructured.NestedMap(release.Object, "spec", "values")
+	return merged(whole, own)
+}

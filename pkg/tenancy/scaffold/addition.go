@@ -140,6 +140,9 @@ func (a Addition) placed(p Platform, team *Team) (Tree, error) {
 	if err := a.patchPlaces(p, team); err != nil {
 		return Tree{}, err
 	}
+	if err := a.keepsOthers(p, *team, team.Tenant); err != nil { // what an overlay says
+		return Tree{}, failedUnlessRefused(err)
+	}
 	if tree, err = NewTeam(p, *team); err != nil {
 		return Tree{}, err
 	}

@@ -24,7 +24,7 @@ func (team Team) app(place string) App {
 // keepApp gives the Tenant the application that the tree has for it in each cluster of the layout arc, as far as
 // the run names none: a later run then needs no flags of it. A run that names a chart replaces it.
 func (team *Team) keepApp(dir string, p Platform) error {
-	if p.Layout != LayoutArc || team.WithoutApp || team.App.Chart.URL != "" {
+	if p.Layout != LayoutArc || team.WithoutApp {
 		return nil
 	}
 	entries, err := p.listings(dir, team.Tenant.Name)
@@ -38,10 +38,13 @@ func (team *Team) keepApp(dir string, p Platform) error {
 		if err != nil {
 			return err
 		}
+		if app.Shared && !team.App.Shared && app.Name == team.App.Name && team.App.Chart.URL != "" && (len(team.only) == 0 || slices.Contains(clusters, e.place)) {
+			return &RefusedError{fmt.Sprintf("%s is an overlay of base-deployments/%s: give --shared, or first remove %s-patch.yaml and %s there, which patch that", folder, app.Name, app.Name, valuesFile)}
+		}
 		if len(team.only) == 0 {
 			clusters = addedTo(clusters, []string{e.place})
 		}
-		if app == (App{}) || team.App.Name != "" && team.App.Name != app.Name || team.App.Shared && !app.Shared {
+		if app == (App{}) || team.App.Chart.URL != "" || team.App.Name != "" && team.App.Name != app.Name || team.App.Shared && !app.Shared {
 			continue // StayWhereItIs refuses another application, and the base that it moves to has the chart
 		}
 		if slices.Contains(clusters, e.place) && !app.Shared && app.checkChart() != nil {
@@ -49,6 +52,9 @@ func (team *Team) keepApp(dir string, p Platform) error {
 				path.Join(folder, app.Name+".yaml"), app.Chart.URL, dir, team.Tenant.Name, app.Name)}
 		}
 		kept[e.place] = app
+	}
+	if team.App.Chart.URL != "" {
+		return nil
 	}
 	return team.keep(clusters, kept)
 }

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -36,6 +37,29 @@ func TestALaterRunKeepsTheApplicationOfTheTree(t *testing.T) {
 			_, err = a.Run(t.Context())
 			require.ErrorContains(t, err, "Tenant shop is in clusters/cluster1/app/shop", "its folder is not moved unasked")
 		})
+	}
+}
+
+func TestASharedApplicationDoesNotBecomeAnotherUnasked(t *testing.T) {
+	chart := ParseChart("https://charts.example.com@1.0.0")
+	a := arc(t, App{Name: "app", Shared: true, Chart: chart})
+	light(t, a.Dir)
+	_, err := a.Run(t.Context())
+	require.NoError(t, err)
+	before := kept(t, a.Dir)
+	a.Team.App = App{Name: "app", Chart: chart}
+	_, err = a.Run(t.Context())
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorContains(t, err, "clusters/cluster1/app/shop is an overlay of base-deployments/app: give --shared, or first remove app-patch.yaml and values-own.yaml there")
+	require.Equal(t, before, kept(t, a.Dir))
+	for _, name := range []string{"app-patch.yaml", "values-own.yaml"} {
+		require.NoError(t, os.Remove(filepath.Join(a.Dir, "clusters/cluster1/app/shop", name)))
+	}
+	_, err = a.Run(t.Context())
+	require.NoError(t, err)
+	for _, f := range found(t, a.Dir) {
+		require.NotEqual(t, "DoesNotBuild", f.ID, f.Message)
 	}
 }
 

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -18,8 +19,8 @@ func (a Addition) keepsOthers(p Platform, team Team, wish *v1beta1.Tenant) error
 	if len(places) == 0 {
 		places = p.places()
 	}
-	own := namespacesOf(wish)
 	for _, place := range places {
+		own := namespacesOf(cmp.Or(team.In[place], wish))
 		folder := path.Join(p.listFolder(), place)
 		entries, err := listIn(a.Dir, path.Join(folder, "kustomization.yaml"))
 		if err != nil {

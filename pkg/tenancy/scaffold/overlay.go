@@ -171,16 +171,17 @@ func (a Addition) findPlaces(p Platform, team *Team, tree Tree) (err error) {
 		return err
 	}
 	if len(team.only) > 0 {
-		// A place that is new has no entry yet.
-		there = nil
-		for _, edit := range tree.Edits {
+		there = nil // a place that is new has no entry yet
+	}
+	for _, edit := range tree.Edits {
+		if len(team.only) > 0 {
 			there = append(there, listed{place: path.Base(path.Dir(edit.Path)), list: edit.Path})
-			text, err := edit.apply(cmp.Or(string(c.files[edit.Path]), edit.Initial))
-			if err != nil {
-				return fmt.Errorf("add to the list %s: %w", edit.Path, err)
-			}
-			c.keep(edit.Path, text)
 		}
+		text, err := edit.apply(cmp.Or(string(c.files[edit.Path]), edit.Initial))
+		if err != nil {
+			return fmt.Errorf("add to the list %s: %w", edit.Path, err)
+		}
+		c.keep(edit.Path, text)
 	}
 	name := team.Tenant.Name
 	team.In, team.wrote = map[string]*v1beta1.Tenant{}, map[string]bool{}

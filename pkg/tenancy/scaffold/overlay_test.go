@@ -142,6 +142,43 @@ func TestWhatAPlaceCannotSayOfATenantIsRefused(t *testing.T) {
 	}
 }
 
+func TestAnOverlayCannotClaimWhatAnotherTeamHas(t *testing.T) {
+	a, again := differs(t, Platform{Environments: []string{"staging", "production"}})
+	other, err := onboard.Description{Name: "web", Settings: settings("namespaces=web-api")}.Tenant()
+	require.NoError(t, err)
+	own := a.Team.Tenant
+	a.Team.Tenant = other
+	require.NoError(t, again())
+	a.Team.Tenant = own
+	patchTenant(t, a.Dir, "production", "{namespaces: [shop-web, web-api]}")
+	before := kept(t, a.Dir)
+	var refused *RefusedError
+	err = again()
+	require.ErrorAs(t, err, &refused)
+	require.ErrorContains(t, err, "tenants/base/web/tenant.yaml: namespace web-api is in Tenant web, so Tenant shop cannot have it too")
+	require.Equal(t, before, kept(t, a.Dir))
+}
+
+// As in a repository of flux2-multi-tenancy to which somebody added the team's folder and rbac.yaml.
+func TestATeamThatTheOverlaysListGetsTheFolderOfEachPlace(t *testing.T) {
+	a := addition(t, Platform{Environments: []string{"staging", "production"}})
+	light(t, a.Dir)
+	put1(t, a.Dir, "tenants/base/shop/rbac.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+	put1(t, a.Dir, "tenants/base/shop/kustomization.yaml", kustomize("resources: [rbac.yaml]\n"))
+	for _, place := range []string{"staging", "production"} {
+		put1(t, a.Dir, "tenants/"+place+"/kustomization.yaml", kustomize("resources:\n- ../base/shop\n"))
+	}
+	a.Team.Tenant, a.Write.Force = shop(t, "reconciler.source.url=https://github.com/example/shop"), true
+	_, err := a.Run(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(a.Dir, "tenants/base/shop/rbac.yaml")))
+	for _, place := range []string{"staging", "production"} {
+		sync := shopOf(t, a.Dir, place)["Kustomization shop/shop"]
+		require.Equal(t, "./"+place, sync.Object["spec"].(map[string]any)["path"])
+	}
+	sound(t, a.Dir)
+}
+
 // In the layout arc, each cluster has the Tenant in a file of its own.
 func TestATenantCanDifferByCluster(t *testing.T) {
 	a, again := differs(t, Platform{Layout: LayoutArc, Clusters: []string{"one", "two"}})

@@ -98,7 +98,7 @@ func (a App) checkChart() error {
 	if !regexp.MustCompile(chartURL).MatchString(a.Chart.URL) {
 		return fmt.Errorf("--app-chart: %q cannot be used; give https://charts.example.com, oci://registry.example.com/charts/%s or https://git.example.com/%s.git", a.Chart.URL, a.Name, a.Name)
 	}
-	if !regexp.MustCompile(`^[~^<>=v*0-9]`).MatchString(a.Chart.Version) {
+	if !isVersion(a.Chart.Version) {
 		return fmt.Errorf("--app-chart: %q is no version; give one, such as 1.2.0, or a range, such as 1.x. For another branch than main, edit spec.ref in the file of the source: it stays", a.Chart.Version)
 	}
 	return nil

@@ -64,6 +64,9 @@ func (c Chart) check(name string) error {
 			return fmt.Errorf("%s.%s: %q cannot be used; give %s", name, field.field, field.value, field.example)
 		}
 	}
+	if !isVersion(c.Version) {
+		return fmt.Errorf("%s.version: %q is neither a version nor a range; give %s", name, c.Version, LandwaiterVersion)
+	}
 	for field, expression := range map[string]string{"issuer": c.Verify.Issuer, "subject": c.Verify.Subject} {
 		if _, err := regexp.Compile(expression); err != nil {
 			return fmt.Errorf("%s.verify.%s: %w", name, field, err)
@@ -176,6 +179,13 @@ var (
 	// upTo matches <=1.4, which is <1.5 if only stable versions count. The last number is the second group.
 	upTo = regexp.MustCompile(`<= ?(v?(?:[0-9]+\.){0,2})([0-9]+)\b`)
 )
+
+// isVersion reports whether Flux reads a text as a version, or as a range of them.
+func isVersion(text string) bool {
+	const part = `(?:\d+|[xX*])`
+	const one = `(?:~>?|\^|[<>!]=?|=[<>]?)? *v?` + part + `(?:\.` + part + `){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?`
+	return regexp.MustCompile(`^ *` + one + `(?:(?: *, *| *\|\| *| +- +| +)` + one + `)* *$`).MatchString(text)
+}
 
 var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 

@@ -104,3 +104,18 @@ func TestStagingTakesPreReleasesAndOtherEnvironmentsStableVersions(t *testing.T)
 		})
 	}
 }
+
+func TestOnlyVersionsAndRangesAreVersions(t *testing.T) {
+	for text, is := range map[string]bool{
+		"1.2.0": true, "v1.2": true, "1.x": true, "*": true, ">=0.0.0-0": true, "~1.2": true, "~> 1.2": true, "^1.2.0-rc.1": true, ">=1.0.0 <2.0.0": true, ">= 1.2, < 3 || 5.x": true,
+		"1.2 - 1.4": true, "104.1.2+up57.0.2": true, "!=1.2.3": true, "0.20.X": true,
+		"latest": false, "abc": false, "6.8.O": false, "v6.x.y": false, "": false, "1.2.3.4": false, "main": false, "1..2": false, ">": false,
+	} {
+		require.Equal(t, is, isVersion(text), text)
+	}
+	for _, version := range []string{"latest", "6.8.O", "v6.x.y"} {
+		_, err := Platform{Landwaiter: Chart{Version: version}}.Complete()
+		require.ErrorContains(t, err, "landwaiter.version: \""+version+"\" is neither a version nor a range")
+		require.ErrorContains(t, App{Name: "web", Chart: Chart{URL: "https://charts.example.com", Version: version}}.checkChart(), "is no version")
+	}
+}

@@ -3,6 +3,7 @@ package scaffold
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -63,11 +64,44 @@ func schemasOf(definition *unstructured.Unstructured) map[string]object {
 	return found
 }
 
+// wrongText returns what is wrong with values that no build needs a CRD for: durations, switches and versions of Flux's
+// objects, and the action of constraints. Flux replaces variables.
+func wrongText(o *unstructured.Unstructured) string {
+	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
+	if o.GroupVersionKind().Group == constraintGroup {
+		if action := textIn(spec, "enforcementAction"); action != "" && !slices.Contains([]string{"deny", "warn", "dryrun", "scoped"}, action) {
+			return fmt.Sprintf("spec.enforcementAction is %q, for which Gatekeeper does nothing: write deny, warn, dryrun or scoped", action)
+		}
+	}
+	if !strings.HasSuffix(o.GroupVersionKind().Group, ".toolkit.fluxcd.io") {
+		return ""
+	}
+	for _, field := range []string{"interval", "retryInterval", "timeout"} {
+		if text := textIn(spec, field); text != "" && !strings.Contains(text, "${") && !duration.MatchString(text) {
+			return fmt.Sprintf("spec.%s is %q, which is no duration: write one such as 10m", field, text)
+		}
+	}
+	for _, field := range []string{"prune", "wait", "force", "suspend"} {
+		if text := textIn(spec, field); text != "" && !strings.Contains(text, "${") {
+			return fmt.Sprintf("spec.%s is the text %q: write true or false, without quotes", field, text)
+		}
+	}
+	for _, fields := range [][]string{{"chart", "spec", "version"}, {"ref", "semver"}} {
+		if text := textIn(spec, fields...); text != "" && !strings.Contains(text, "${") && !isVersion(text) {
+			return fmt.Sprintf("spec.%s is %q, which is neither a version nor a range: write one such as 1.2.0 or 1.x", strings.Join(fields, "."), text)
+		}
+	}
+	return ""
+}
+
+var duration = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`)
+
 // preserved is the field of a schema that allows fields which it does not name.
 const preserved = "x-kubernetes-preserve-unknown-fields"
 
 // misfit says what of a value its schema does not allow, "" if nothing is found: a field that it
-// does not name, one that is missing, a value of another type, or none of those it lists. It looks
+// does not name, one that is missing, a value of another type, none of those it lists, or a text that does
+// not match its pattern. It looks
 // at nothing else that a schema can say.
 func misfit(at string, value any, schema map[string]any) string {
 	if value == nil || schema == nil || schema["x-kubernetes-int-or-string"] == true {
@@ -83,6 +117,12 @@ func misfit(at string, value any, schema map[string]any) string {
 		return fmt.Sprintf("%s is %s, and must be one of %v: correct it", at, shown(value), listed)
 	}
 	switch value := value.(type) {
+	case string:
+		if pattern, _ := schema["pattern"].(string); pattern != "" && len(pattern) <= maxPattern {
+			if wants, err := regexp.Compile(pattern); err == nil && !wants.MatchString(value) {
+				return fmt.Sprintf("%s is %s, and must match %s: correct it", at, shown(value), pattern)
+			}
+		}
 	case map[string]any:
 		return misfits(at, value, schema)
 	case []any:
@@ -147,6 +187,9 @@ func isType(value any, want string) bool {
 	}
 	return true
 }
+
+// maxPattern bounds a pattern of a schema, which is compiled for each value.
+const maxPattern = 1024
 
 // maxShownValue bounds a value in a message.
 const maxShownValue = 64

@@ -30,7 +30,7 @@ spec:
             required: [interval]
             properties:
               interval: {type: string}
-              releaseName: {type: string}
+              releaseName: {type: string, pattern: '^[a-z]+$'}
               maxHistory: {type: integer}
               suspend: {type: boolean}
               serviceAccountName: {type: string}
@@ -48,7 +48,8 @@ func TestObjectsMustFitTheCRDsThatTheTreeHas(t *testing.T) {
 		"a value that is not listed":    {"interval: 1m, driftDetection: {mode: always}", `spec.driftDetection.mode is "always", and must be one of [enabled warn disabled]`},
 		"a number for a text":           {"interval: 10", `spec.interval is "10", and must be of type string`},
 		"a text for a number":           {"interval: 1m, maxHistory: three", `spec.maxHistory is "three", and must be of type integer`},
-		"a text for a switch":           {"interval: 1m, suspend: 'yes'", "must be of type boolean"},
+		"a text for a switch":           {"interval: 1m, suspend: 'yes'", "write true or false, without quotes"},
+		"a text that does not match":    {"interval: 1m, releaseName: Agent", `spec.releaseName is "Agent", and must match ^[a-z]+$`},
 		"a missing field of an entry":   {"interval: 1m, dependsOn: [{namespace: monitoring}]", "spec.dependsOn[0].name is missing"},
 		"a list for an object":          {"interval: 1m, driftDetection: [warn]", "must be of type object"},
 		"an object for a list":          {"interval: 1m, dependsOn: {name: agent}", "must be of type array"},
@@ -78,6 +79,29 @@ func TestObjectsMustFitTheCRDsThatTheTreeHas(t *testing.T) {
 	}
 }
 
+// The files of flux bootstrap, which have the CRDs, are not there yet.
+func TestValuesOfFluxAndOfConstraintsAreCheckedWithoutCRDs(t *testing.T) {
+	const tenants = "clusters/staging/tenants.yaml"
+	for name, c := range map[string]struct{ file, old, replacement, says string }{
+		"a duration":             {tenants, "interval: 10m", "interval: 10x", `spec.interval is "10x", which is no duration`},
+		"a switch":               {tenants, "prune: true", "prune: 'yes'", `spec.prune is the text "yes"`},
+		"a version":              {"infrastructure/gatekeeper/release.yaml", "version: " + gatekeeperVersion, "version: 3.23.O", `spec.chart.spec.version is "3.23.O", which is neither a version nor a range`},
+		"the mode of all":        {"infrastructure/policies/kustomization.yaml", "value: dryrun", "value: dryrn", `spec.enforcementAction is "dryrn", for which Gatekeeper does nothing`},
+		"a duration by variable": {tenants, "interval: 10m", "interval: ${interval}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t)
+			rewrite(t, dir, c.file, c.old, c.replacement)
+			var says []string
+			for _, f := range found(t, dir) {
+				says = append(says, f.Message)
+			}
+			require.Equal(t, c.says != "", len(says) > 0, "%v", says)
+			require.Contains(t, strings.Join(says, "\n"), c.says)
+		})
+	}
+}
+
 // The templates of the library are in the tree, so what its own constraints say fits them.
 func TestConstraintsMustFitTheirTemplates(t *testing.T) {
 	dir := folder(t)
@@ -103,7 +127,7 @@ func TestConstraintsMustFitTheirTemplates(t *testing.T) {
 // Flux has new fields with each version, before this program knows them.
 func TestFieldsOfANewerFluxAreNoErrors(t *testing.T) {
 	near := func(name string, _ []string) (string, bool) { return "interval", name == "intervall" }
-	newer := strings.Replace(sourceCRD, "releaseName: {type: string}", "postRenderStrategy: {type: string, enum: [nohooks, combined]}", 1)
+	newer := strings.Replace(sourceCRD, "releaseName: {type: string, pattern: '^[a-z]+$'}", "postRenderStrategy: {type: string, enum: [nohooks, combined]}", 1)
 	for name, c := range map[string]struct{ fields, definition, says string }{
 		"unknown":                   {"postRenderStrategy: combined", "", "note FieldUnknown HelmRelease flux-system/more: spec.postRenderStrategy is no field of HelmRelease in the versions of Flux that this program knows: make sure that your version has it"},
 		"misspelt":                  {"intervall: 1m", "", "error ObjectInvalid HelmRelease flux-system/more: there is no field spec.intervall: remove it, or correct its name"},

@@ -225,6 +225,9 @@ func (c *checker) object(o *unstructured.Unstructured) string {
 	case gvk.Kind == "Namespace" && gvk.Group == "" && len(validation.IsDNS1123Label(o.GetName())) > 0:
 		return "metadata.name is not the name of a namespace: use at most 63 lower-case letters, digits and dashes"
 	}
+	if wrong := wrongText(o); wrong != "" {
+		return wrong
+	}
 	if fields, ok := c.flavours[gvk.GroupVersion().String()+" "+gvk.Kind]; ok && !c.defined[gvk.Group+" "+gvk.Kind] {
 		return c.checkFields(o, fields.known, fields.required)
 	}

@@ -33,14 +33,15 @@ flux bootstrap or a FluxInstance names, with the components and patches in their
                namespaces that nothing creates; Tenants that do not wait for constraints and
                guardrails; CRDs that Flux would prune
   permissions  Kustomizations and HelmReleases without a ServiceAccount, or with another team's
-               account or source; bindings that give everyone, a team's ServiceAccounts or people
-               more than the team's; Flux without the lockdown
+               account or source; a team's repository that is applied as cluster admin; bindings
+               that give everyone, a team's ServiceAccounts or people more than the team's; Flux
+               without the lockdown
   Tenants      Tenants in conflict; objects that a Tenant lacks, or that are not as it says; teams
                without a Tenant
   Landwaiter   resources that would be refused, or that require objects that the tree does not
                contain; policies that allow every image; namespaces of Tenants that are exempt from
-               verification; constraints that deny every image, Flux's images or ExternalSecrets of
-               the platform
+               verification; values of Gatekeeper that open its webhook; constraints that deny every
+               image, Flux's images or ExternalSecrets of the platform
   secrets      Secrets, keys and logins of kubeconfig files in plain text
   charts       charts without verification
 

@@ -82,6 +82,15 @@ func (r *Repository) fromTree(file string) error {
 		return fmt.Errorf("--layout=%s: %s has the layout %s; leave the flag out", r.Layout, dir, p.Layout)
 	}
 	r.Layout = p.Layout
+	var known []string
+	for _, place := range p.places() {
+		known = append(known, p.foldersFor(place)...)
+	}
+	for _, place := range r.Places {
+		if !slices.Contains(known, place) && p.Layout != LayoutDemo {
+			return fmt.Errorf("--place %s: %s has no such environment or cluster; use %s", place, dir, strings.Join(known, ", "))
+		}
+	}
 	if len(r.Places) > 0 || p.Layout == LayoutDemo {
 		return nil
 	}

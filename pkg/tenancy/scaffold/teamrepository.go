@@ -13,7 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
@@ -63,9 +65,14 @@ func (c *checker) teamRepository(ctx context.Context, folders []string) error {
 	for _, folder := range whole {
 		objects := from(folder, c.build(folder).objects)
 		for _, o := range objects {
-			if team != nil {
+			switch _, flux := acts(o.Unstructured); {
+			case team != nil:
 				c.actsAs(o, team)
 				c.placed(o, team)
+				c.refused(o, team, objects)
+				c.leads(o, team, whole)
+			case flux && c.files[TeamFile] == nil:
+				c.report(resource.Note, "TeamUnknown", ".", "there is no %s, so nobody checked whether the team may use these namespaces and accounts: platform scaffold --own writes it, in the layouts flux and groups", TeamFile)
 			}
 		}
 		others := slices.DeleteFunc(slices.Clone(whole), func(other string) bool { return other == folder })
@@ -187,6 +194,47 @@ func (c *checker) decrypts(o applied, team *v1beta1.Tenant) {
 	secret, _, _ := unstructured.NestedString(decryption, "secretRef", "name")
 	if found && secret == "" && decryption["serviceAccountName"] != accountIn(team) {
 		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s decrypts with the cloud identity of Flux itself: name a Secret in spec.decryption.secretRef, or set spec.decryption.serviceAccountName to %s", identity(o.Unstructured), accountIn(team))
+	}
+}
+
+// refused finds what a cluster does not let a team write into its own namespaces.
+func (c *checker) refused(o applied, team *v1beta1.Tenant, objects []applied) {
+	at, id := c.of(o.folder, o.Unstructured), identity(o.Unstructured)
+	binding, binds := bindingOf(o.Unstructured)
+	runs := false
+	if typed, err := c.scheme.New(o.GroupVersionKind()); err == nil {
+		_, runs = workload.Of(typed)
+	}
+	switch {
+	case binds && (o.GetKind() == "ClusterRoleBinding" || (&closure{objects: objects}).mighty(binding)):
+		c.find("ReachTooFar", at, "%s gives %s, which the account of Tenant %s may not: bind a smaller role in a namespace, or ask the platform", id, given(binding), team.Name)
+	case o.GetKind() == "Namespace" && constraint.Ignored(o.GetLabels()):
+		c.find("NamespaceIgnored", at, "%s has the label %s, which only the platform may set: remove the label", id, v1beta1.LabelGatekeeperIgnore)
+	case runs && o.GetNamespace() == team.Spec.HomeNamespace && workloads(team) != team.Spec.HomeNamespace:
+		c.find("NamespaceForeign", at, "%s is in the home namespace, which keeps no workloads: put it into another namespace of Tenant %s", id, team.Name)
+	}
+}
+
+// leads finds objects of Flux that lead nowhere: to a folder that the team's repository does not have, or to a source
+// that no folder has and that the platform may have.
+func (c *checker) leads(o applied, team *v1beta1.Tenant, folders []string) {
+	if _, ok := acts(o.Unstructured); !ok {
+		return
+	}
+	at, id := c.of(o.folder, o.Unstructured), identity(o.Unstructured)
+	for _, fields := range sourceFields() {
+		kind, name, _ := reference(o.Unstructured, fields...)
+		own := kind == "GitRepository" && name == team.Name
+		there := slices.ContainsFunc(folders, func(folder string) bool {
+			return slices.ContainsFunc(c.build(folder).objects, func(s *unstructured.Unstructured) bool { return s.GetKind() == kind && s.GetName() == name })
+		})
+		switch folder := folderOf(o.Unstructured); {
+		case name == "" || strings.Contains(name+folder, "${"):
+		case own && isFlux(o.Unstructured, "Kustomization") && !c.isFolder(folder):
+			c.find("PathMissing", at, "%s: spec.path %s %s", id, textIn(o.Object, "spec", "path"), c.notThere(folder, ""))
+		case !own && !there:
+			c.report(resource.Note, "SourceMissing", at, "%s: %s names %s %s, which no folder of this repository has: correct the name, or make sure that the platform has it", id, strings.Join(fields, "."), kind, name)
+		}
 	}
 }
 

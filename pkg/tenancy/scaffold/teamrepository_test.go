@@ -2,6 +2,8 @@ package scaffold
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,6 +20,11 @@ func teamsOwn(t *testing.T) string {
 
 func TestATeamsOwnRepositoryIsHeldToItsTenant(t *testing.T) {
 	const release = "base/release.yaml"
+	more := func(t *testing.T, dir, objects string) {
+		t.Helper()
+		put1(t, dir, "verification/more.yaml", objects)
+		rewrite(t, dir, "verification/kustomization.yaml", "resources:\n", "resources:\n- more.yaml\n")
+	}
 	for name, c := range map[string]wrong{
 		"an account of others": {func(t *testing.T, dir string) {
 			rewrite(t, dir, release, "serviceAccountName: iris-green", "serviceAccountName: flux-operator")
@@ -38,20 +45,45 @@ func TestATeamsOwnRepositoryIsHeldToItsTenant(t *testing.T) {
 			rewrite(t, dir, release, "kind: HelmRepository\n", "kind: HelmRepository\n        namespace: ops-team\n")
 		}, release, "spec.chart.spec.sourceRef.namespace is ops-team"},
 		"a namespace with a name of others": {func(t *testing.T, dir string) {
-			put1(t, dir, "verification/more.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-red-api}\n")
-			rewrite(t, dir, "verification/kustomization.yaml", "resources:\n", "resources:\n- more.yaml\n")
+			more(t, dir, "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-red-api}\n")
 		}, "verification/more.yaml", "Namespace iris-red-api: metadata.name is iris-red-api"},
+		"a namespace that nobody verifies": {func(t *testing.T, dir string) {
+			more(t, dir, "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-green-api, labels: {admission.gatekeeper.sh/ignore: 'yes'}}\n")
+		}, "verification/more.yaml", "Namespace iris-green-api has the label admission.gatekeeper.sh/ignore, which only the platform may set"},
+		"rights in the whole cluster": {func(t *testing.T, dir string) {
+			more(t, dir, "apiVersion: rbac.authorization.k8s.io/v1\n"+bound("ClusterRoleBinding", "name: x", "view", "kind: Group, name: green-devs")+"\n")
+		}, "verification/more.yaml", "ClusterRoleBinding x gives ClusterRole view in the whole cluster, which the account of Tenant iris-green may not"},
+		"every right": {func(t *testing.T, dir string) {
+			more(t, dir, "apiVersion: rbac.authorization.k8s.io/v1\n"+bound("RoleBinding", "name: x, namespace: iris-green-web", "cluster-admin", "kind: Group, name: green-devs")+"\n")
+		}, "verification/more.yaml", "RoleBinding iris-green-web/x gives ClusterRole cluster-admin in namespace iris-green-web"},
+		"a pod in the home namespace": {func(t *testing.T, dir string) {
+			more(t, dir, "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: iris-green}\nspec: {containers: [{name: x, image: x}]}\n")
+		}, "verification/more.yaml", "Pod iris-green/x is in the home namespace, which keeps no workloads"},
+		"a folder that is not there": {func(t *testing.T, dir string) {
+			more(t, dir, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-green}\nspec: {interval: 1m, prune: true, path: ./bsae, serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: iris-green}}\n")
+		}, "verification/more.yaml", "Kustomization iris-green/more: spec.path ./bsae is not there"},
+		"a source that no folder has": {func(t *testing.T, dir string) {
+			rewrite(t, dir, release, "kind: HelmRepository\n        name: podinfo", "kind: HelmRepository\n        name: podinfoo")
+		}, release, "names HelmRepository podinfoo, which no folder of this repository has"},
 		"a file that names no Tenant": {func(t *testing.T, dir string) {
 			put1(t, dir, TeamFile, "kind: Tenant\nspec: {homeNamespce: x}\n")
 		}, TeamFile, "it names no Tenant"},
 	} {
 		t.Run(name, func(t *testing.T) { c.isFound(t, teamsOwn(t)) })
 	}
+	t.Run("nothing without the file, which is a note", func(t *testing.T) {
+		dir := teamsOwn(t)
+		require.NoError(t, os.Remove(filepath.Join(dir, TeamFile)))
+		notes := found(t, dir)
+		require.Len(t, notes, 1)
+		require.Equal(t, resource.Note, notes[0].Severity)
+		require.Contains(t, notes[0].Message, "there is no .landwaiter-team.yaml, so nobody checked whether the team may use these namespaces and accounts")
+	})
 	t.Run("what the Tenant allows", func(t *testing.T) {
 		dir := teamsOwn(t)
-		put1(t, dir, "verification/more.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-green-api}\n---\n"+
+		put1(t, dir, "more/more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n")
+		more(t, dir, "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-green-api}\n---\napiVersion: rbac.authorization.k8s.io/v1\n"+bound("RoleBinding", "name: x, namespace: iris-green-web", "edit", "kind: ServiceAccount, name: ci")+"\n---\n"+
 			"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-green}\nspec: {interval: 1m, prune: true, path: ./more, serviceAccountName: iris-green, targetNamespace: iris-green-api, sourceRef: {kind: GitRepository, name: iris-green}}\n")
-		rewrite(t, dir, "verification/kustomization.yaml", "resources:\n", "resources:\n- more.yaml\n")
 		require.Empty(t, found(t, dir))
 	})
 }
@@ -157,4 +189,18 @@ func TestCheckFindsObjectsOfFluxThatActForOthers(t *testing.T) {
 		rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "resources:\n", "resources:\n- account.yaml\n")
 		require.Empty(t, found(t, dir))
 	})
+}
+
+// A folder for a misspelt environment would be applied nowhere.
+func TestATeamsRepositoryHasOnlyPlacesThatThePlatformHas(t *testing.T) {
+	dir := examples()["groups"].write(t)
+	for place, says := range map[string]string{"iris-dev": "", "prodcution": "--place prodcution: " + dir + " has no such environment or cluster; use iris-dev, iris-test", "infra-ops": "use iris-dev, iris-test"} {
+		r := Repository{Tenant: team("iris-red", nil), Places: []string{place}}
+		err := r.fromTree(filepath.Join(dir, "tenants/base/iris-red/tenant.yaml"))
+		if says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, says)
+	}
 }

@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,11 @@ func found(t *testing.T, dir string) []resource.Finding {
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)
 	return report.Findings
+}
+
+// withoutNotes leaves out what is no error of a folder, such as that nothing says whose it is.
+func withoutNotes(found []resource.Finding) []resource.Finding {
+	return slices.DeleteFunc(slices.Clone(found), func(f resource.Finding) bool { return f.Severity == resource.Note })
 }
 
 const boundRed = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: more}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"

@@ -41,6 +41,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 	holders := resource.NewTenants(tenants).Labelled(all.labels())
 	if readable { // else a namespace may be that of a Tenant that is to be mended first
 		c.withoutTenant(all, holders)
+		c.nowhere(all, holders)
 	}
 	c.rights(all, tenants, holders, at)
 	c.unverified(all, tenants, holders)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // folderOf returns the folder of its source that a Kustomization applies.
@@ -87,4 +89,54 @@ func (c *checker) prunedDefinitions(all *closure) {
 // isDefinition reports whether an object is a CRD.
 func isDefinition(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == "apiextensions.k8s.io" && o.GetKind() == "CustomResourceDefinition"
+}
+
+// nowhere finds namespaces that objects are in, or that Flux installs charts in, and that nothing of the tree makes:
+// Flux then applies nothing of the folder. Something else may make it, so this is a note unless the name is nearly that of another one,
+// or the tree had the Namespace. A namespace that the settings name is made by others.
+func (c *checker) nowhere(all *closure, holders *resource.Tenants) {
+	if c.settings == nil {
+		return
+	}
+	made := []string{"", "default", fluxNamespace, all.source.namespace}
+	for _, name := range slices.Concat(c.settings.InfrastructureNamespaces, c.settings.ExemptNamespaces) {
+		if !slices.Contains(c.settings.ownNamespaces(), name) {
+			made = append(made, name)
+		}
+	}
+	for _, o := range all.objects {
+		switch {
+		case o.GetKind() == "Namespace":
+			made = append(made, o.GetName())
+		case isFlux(o.Unstructured, "HelmRelease"):
+			if create, _, _ := unstructured.NestedBool(o.Object, "spec", "install", "createNamespace"); create {
+				made = append(made, textIn(o.Object, "spec", "targetNamespace"))
+			}
+		}
+	}
+	var seen []string // each is found once
+	for _, o := range all.objects {
+		fields := [][]string{{"metadata", "namespace"}}
+		if _, flux := acts(o.Unstructured); flux {
+			fields = append(fields, targetFields()...)
+		}
+		for _, field := range fields {
+			name := textIn(o.Object, field...)
+			if slices.Contains(made, name) || slices.Contains(seen, name) || strings.HasPrefix(name, "kube-") || strings.Contains(name, "${") || holders.Holder(name) != nil {
+				continue
+			}
+			severity, meant := resource.Note, ""
+			if c.options.Near != nil {
+				if near, ok := c.options.Near(name, made[1:]); ok {
+					severity, meant = resource.Warning, " (is "+near+" meant?)"
+				}
+			}
+			if slices.Contains(c.settings.ownNamespaces(), name) {
+				severity = resource.Warning
+			}
+			seen = append(seen, name)
+			c.report(severity, "NamespaceMissing", c.of(o.folder, o.Unstructured), "%s: %s is %s, which nothing in the tree creates%s; without it, Flux applies nothing of this folder: correct the name, or add the Namespace",
+				identity(o.Unstructured), strings.Join(field, "."), name, meant)
+		}
+	}
 }

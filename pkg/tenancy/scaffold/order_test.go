@@ -1,10 +1,15 @@
 package scaffold
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 const tenantsStepFile, crdsStepFile = "clusters/staging/tenants.yaml", "clusters/staging/infrastructure.yaml"
@@ -74,6 +79,61 @@ func TestAKustomizationThatDeletesDefinitionsIsFound(t *testing.T) {
 			for _, f := range report.Findings {
 				require.NotEqual(t, "DefinitionsPruned", f.ID, f.Message)
 			}
+		})
+	}
+}
+
+func TestCheckFindsNamespacesThatNothingCreates(t *testing.T) {
+	const own = "infrastructure/policies/own/rights.yaml"
+	object := func(namespace string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			put1(t, dir, own, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: "+namespace+"}\n")
+			rewrite(t, dir, "infrastructure/policies/own/kustomization.yaml", "resources: []", "resources: [rights.yaml]")
+		}
+	}
+	near := func(name string, names []string) (string, bool) {
+		return "iris-red-web", name == "iris-rde-web" && slices.Contains(names, "iris-red-web")
+	}
+	for name, c := range map[string]struct {
+		change   func(t *testing.T, dir string)
+		file     string
+		severity resource.Severity
+		says     string
+	}{
+		"a misspelt one": {object("iris-rde-web"), own, resource.Warning, "ConfigMap iris-rde-web/x: metadata.namespace is iris-rde-web, which nothing in the tree creates (is iris-red-web meant?)"},
+		"one of others":  {object("monitoring"), own, resource.Note, "metadata.namespace is monitoring, which nothing in the tree creates; without it"},
+		"of a chart": {func(t *testing.T, dir string) {
+			rewrite(t, dir, "infrastructure/gatekeeper/release.yaml", "targetNamespace: gatekeeper-system", "targetNamespace: gatekeeper-systm")
+		}, "infrastructure/gatekeeper/release.yaml", resource.Note, "spec.targetNamespace is gatekeeper-systm"},
+		"one that the tree had": {func(t *testing.T, dir string) {
+			rewrite(t, dir, "infrastructure/gatekeeper/kustomization.yaml", "- namespace.yaml\n", "")
+			require.NoError(t, os.Remove(filepath.Join(dir, "infrastructure/gatekeeper/namespace.yaml")))
+		}, "infrastructure/gatekeeper/release.yaml", resource.Warning, "is gatekeeper-system, which nothing in the tree creates"},
+		"one of the control plane":      {object("kube-public"), "", "", ""},
+		"one with the prefix of a team": {object("iris-red-dev"), "", "", ""},
+		"one that a chart makes": {func(t *testing.T, dir string) {
+			object("monitoring")(t, dir)
+			put1(t, dir, own, content(t, dir, own)+"---\n"+strings.Replace(goodRelease, "interval: 1m", "interval: 1m, targetNamespace: monitoring, install: {createNamespace: true}", 1)+"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: app, namespace: apps}\nspec: {interval: 1m, url: 'https://charts.example.com'}\n")
+		}, "", "", ""},
+		"one that the settings name": {func(t *testing.T, dir string) {
+			object("monitoring")(t, dir)
+			rewrite(t, dir, SettingsFile, "infrastructureNamespaces:\n", "infrastructureNamespaces:\n- monitoring\n")
+		}, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t)
+			c.change(t, dir)
+			report, err := Check(t.Context(), dir, CheckOptions{Near: near})
+			require.NoError(t, err)
+			if c.says == "" {
+				require.Empty(t, report.Findings)
+				return
+			}
+			require.Len(t, report.Findings, 1)
+			f := report.Findings[0]
+			require.Equal(t, []string{"NamespaceMissing", string(c.severity), c.file}, []string{f.ID, string(f.Severity), f.File})
+			require.Contains(t, f.Message, c.says)
 		})
 	}
 }

@@ -55,7 +55,7 @@ func TestANamespaceInTheObjectItselfIsFound(t *testing.T) {
 func TestAFolderThatNoClusterAppliesIsFound(t *testing.T) {
 	dir := small(t)
 	put1(t, dir, "infrastructure/kyverno/kustomization.yaml", kustomize("resources: [source.yaml]\n"))
-	put1(t, dir, "infrastructure/kyverno/source.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n")
+	put1(t, dir, "infrastructure/kyverno/source.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n")
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []resource.Finding{{ID: "NotApplied", Severity: resource.Warning, File: "infrastructure/kyverno/kustomization.yaml",

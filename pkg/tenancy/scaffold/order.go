@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -116,16 +117,25 @@ func (c *checker) nowhere(all *closure, holders *resource.Tenants) {
 	}
 	var seen []string // each is found once
 	for _, o := range all.objects {
-		fields := [][]string{{"metadata", "namespace"}}
+		named := map[string]string{"metadata.namespace": o.GetNamespace()}
 		if _, flux := acts(o.Unstructured); flux {
-			fields = append(fields, targetFields()...)
+			for _, field := range targetFields() {
+				named[strings.Join(field, ".")] = textIn(o.Object, field...)
+			}
 		}
-		for _, field := range fields {
-			name := textIn(o.Object, field...)
+		if binding, ok := bindingOf(o.Unstructured); ok { // whoever creates the namespace would have the rights
+			for i, s := range binding.Subjects {
+				named[fmt.Sprintf("subjects[%d].namespace", i)], _ = accountOf(s, binding.Namespace)
+			}
+		}
+		for field, name := range named {
 			if slices.Contains(made, name) || slices.Contains(seen, name) || strings.HasPrefix(name, "kube-") || strings.Contains(name, "${") || holders.Holder(name) != nil {
 				continue
 			}
-			severity, meant := resource.Note, ""
+			severity, meant, without := resource.Note, "", "; without it, Flux applies nothing of this folder: correct the name, or add the Namespace"
+			if strings.HasPrefix(field, "subjects") {
+				without = "; if it was that of a team that is gone, whoever creates it again has these permissions: remove the subject, or correct the name"
+			}
 			if c.options.Near != nil {
 				if near, ok := c.options.Near(name, made[1:]); ok {
 					severity, meant = resource.Warning, " (is "+near+" meant?)"
@@ -135,8 +145,8 @@ func (c *checker) nowhere(all *closure, holders *resource.Tenants) {
 				severity = resource.Warning
 			}
 			seen = append(seen, name)
-			c.report(severity, "NamespaceMissing", c.of(o.folder, o.Unstructured), "%s: %s is %s, which nothing in the tree creates%s; without it, Flux applies nothing of this folder: correct the name, or add the Namespace",
-				identity(o.Unstructured), strings.Join(field, "."), name, meant)
+			c.report(severity, "NamespaceMissing", c.of(o.folder, o.Unstructured), "%s: %s is %s, which nothing in the tree creates%s%s",
+				identity(o.Unstructured), field, name, meant, without)
 		}
 	}
 }

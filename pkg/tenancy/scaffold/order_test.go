@@ -110,6 +110,9 @@ func TestCheckFindsNamespacesThatNothingCreates(t *testing.T) {
 			rewrite(t, dir, "infrastructure/gatekeeper/kustomization.yaml", "- namespace.yaml\n", "")
 			require.NoError(t, os.Remove(filepath.Join(dir, "infrastructure/gatekeeper/namespace.yaml")))
 		}, "infrastructure/gatekeeper/release.yaml", resource.Warning, "is gatekeeper-system, which nothing in the tree creates"},
+		"of an account": {func(t *testing.T, dir string) {
+			grants(t, dir, bound("RoleBinding", "name: x, namespace: iris-red-web", "view", "kind: ServiceAccount, name: iris-blue, namespace: iris-blue"))
+		}, own, resource.Note, "RoleBinding iris-red-web/x: subjects[0].namespace is iris-blue, which nothing in the tree creates; if it was that of a team that is gone, whoever creates it again has these permissions"},
 		"one of the control plane":      {object("kube-public"), "", "", ""},
 		"one with the prefix of a team": {object("iris-red-dev"), "", "", ""},
 		"one that a chart makes": {func(t *testing.T, dir string) {

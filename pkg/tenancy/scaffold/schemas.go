@@ -86,6 +86,15 @@ func wrongText(o *unstructured.Unstructured) string {
 			return fmt.Sprintf("spec.%s is the text %q: write true or false, without quotes", field, text)
 		}
 	}
+	for _, fields := range [][]string{{"postBuild", "substituteFrom"}, {"valuesFrom"}} {
+		entries, _, _ := unstructured.NestedSlice(spec, fields...)
+		for i, entry := range entries {
+			from, _ := entry.(map[string]any)
+			if kind := textIn(from, "kind"); kind != "Secret" && kind != "ConfigMap" && !strings.Contains(kind, "${") {
+				return fmt.Sprintf("spec.%s[%d].kind is %q, and must be ConfigMap or Secret: correct it", strings.Join(fields, "."), i, kind)
+			}
+		}
+	}
 	for _, fields := range [][]string{{"chart", "spec", "version"}, {"ref", "semver"}} {
 		if text := textIn(spec, fields...); text != "" && !strings.Contains(text, "${") && !isVersion(text) {
 			return fmt.Sprintf("spec.%s is %q, which is neither a version nor a range: write one such as 1.2.0 or 1.x", strings.Join(fields, "."), text)

@@ -87,6 +87,7 @@ func TestValuesOfFluxAndOfConstraintsAreCheckedWithoutCRDs(t *testing.T) {
 		"a switch":               {tenants, "prune: true", "prune: 'yes'", `spec.prune is the text "yes"`},
 		"a version":              {"infrastructure/gatekeeper/release.yaml", "version: " + gatekeeperVersion, "version: 3.23.O", `spec.chart.spec.version is "3.23.O", which is neither a version nor a range`},
 		"the mode of all":        {"infrastructure/policies/kustomization.yaml", "value: dryrun", "value: dryrn", `spec.enforcementAction is "dryrn", for which Gatekeeper does nothing`},
+		"a kind of values":       {tenants, "  prune: true", "  postBuild: {substituteFrom: [{kind: Secrt, name: x}]}\n  prune: true", `spec.postBuild.substituteFrom[0].kind is "Secrt", and must be ConfigMap or Secret`},
 		"a duration by variable": {tenants, "interval: 10m", "interval: ${interval}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

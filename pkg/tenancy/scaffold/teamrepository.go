@@ -286,6 +286,7 @@ func (c *checker) teamsObjects(all *closure, tenants []*v1beta1.Tenant, holders 
 			}
 		}
 	}
+	c.secretRefs(all)
 	for _, o := range all.objects {
 		if _, ok := acts(o.Unstructured); !ok {
 			continue
@@ -301,6 +302,25 @@ func (c *checker) teamsObjects(all *closure, tenants []*v1beta1.Tenant, holders 
 				c.find("SourceForeign", c.of(o.folder, o.Unstructured), "%s: %s names %s %s, which has the repository of Tenant %s, so whoever writes there acts as more than the Tenant's account %s: remove it, or apply it in namespace %s as %[7]s",
 					identity(o.Unstructured), strings.Join(fields, "."), kind, name, tenant.Name, accountIn(tenant), tenant.Spec.HomeNamespace)
 			}
+		}
+	}
+}
+
+// secretRefs finds sources whose Secret is not in the tree, and nearly has the name of one that is.
+func (c *checker) secretRefs(all *closure) {
+	secrets := map[string][]string{}
+	for _, o := range all.objects {
+		if o.GetKind() == "Secret" {
+			secrets[o.GetNamespace()] = append(secrets[o.GetNamespace()], o.GetName())
+		}
+	}
+	for _, o := range all.objects {
+		name, there := textIn(o.Object, "spec", "secretRef", "name"), secrets[o.GetNamespace()]
+		if prefixesFor(o.Unstructured) == nil || name == "" || slices.Contains(there, name) || c.options.Near == nil {
+			continue
+		}
+		if near, ok := c.options.Near(name, there); ok {
+			c.report(resource.Warning, "SecretMissing", c.of(o.folder, o.Unstructured), "%s: spec.secretRef names Secret %s, which is not in the tree: is %s meant?", identity(o.Unstructured), name, near)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,5 +203,25 @@ func TestATeamsRepositoryHasOnlyPlacesThatThePlatformHas(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, says)
+	}
+}
+
+func TestASecretRefThatIsNearlyASecretOfTheTreeIsFound(t *testing.T) {
+	dir := small(t)
+	put1(t, dir, "tenants/base/iris-red/auth.yaml", strings.Replace(sealedSecret(sealedValue, sealedValue), "name: login", "name: git-auth", 1))
+	rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "- tenant.yaml\n", "- tenant.yaml\n- auth.yaml\n")
+	near := func(name string, names []string) (string, bool) {
+		return "git-auth", name == "git-auht" && slices.Contains(names, "git-auth")
+	}
+	for name, found := range map[string]bool{"git-auht": true, "git-auth": false, "elsewhere": false} {
+		rewrite(t, dir, "tenants/base/iris-red/sync.yaml", "  timeout: 60s\n", "  secretRef: {name: "+name+"}\n  timeout: 60s\n")
+		report, err := Check(t.Context(), dir, CheckOptions{Near: near})
+		require.NoError(t, err)
+		says := slices.IndexFunc(report.Findings, func(f resource.Finding) bool { return f.ID == "SecretMissing" })
+		require.Equal(t, found, says >= 0, name)
+		if found {
+			require.Equal(t, "GitRepository iris-red/iris-red: spec.secretRef names Secret git-auht, which is not in the tree: is git-auth meant?", report.Findings[says].Message)
+		}
+		rewrite(t, dir, "tenants/base/iris-red/sync.yaml", "  secretRef: {name: "+name+"}\n", "")
 	}
 }

@@ -165,6 +165,7 @@ type judge struct {
 	identity        cosign.Identity
 	accepts         func(issuer, subject string) bool
 	acceptsCaller   func(issuer, subject, caller string) bool // of a workflow that another one calls
+	condition       *condition                                // nil if there is none
 	issuer, subject *cel.Pattern
 	// meant is the subject as its author reads it: an unescaped dot is a dot.
 	meant *cel.Pattern
@@ -197,8 +198,11 @@ func newJudge(identity cosign.Identity, expression string, steps *int) (*judge, 
 		}
 	}
 	if expression != "" {
-		if j.acceptsCaller, err = narrowed(matches, expression, steps); err != nil {
+		if j.condition, err = newCondition(expression, steps); err != nil {
 			return nil, false
+		}
+		j.acceptsCaller = func(issuer, subject, caller string) bool {
+			return matches(issuer, subject) && j.condition.meets(issuer, subject, caller)
 		}
 		j.accepts = func(issuer, subject string) bool { return j.acceptsCaller(issuer, subject, subject) }
 	}
@@ -257,50 +261,29 @@ func (j *judge) unknown() Judgement {
 	return Judgement{}
 }
 
-// misspelt judges an identity of a provider that is not known because its name, or that of the signer, is not written
-// as certificates have it.
-func (j *judge) misspelt() Judgement {
-	if j.identity.Issuer == loginPage {
-		narrower := j.identity
-		narrower.Issuer = "https://github.com/login/oauth"
-		return Judgement{Nobody: "certificates name the provider behind it: https://github.com/login/oauth, https://accounts.google.com or https://login.microsoftonline.com", Narrower: narrower}
-	}
-	if near, ok := nearIssuer(j.identity.Issuer); ok {
-		narrower := j.identity
-		narrower.Issuer = near
-		return Judgement{Nobody: "Fulcio writes the issuer " + near, Narrower: narrower}
-	}
-	if strings.Contains(j.identity.Subject, "*") {
-		narrower := j.identity
-		narrower.Subject, narrower.SubjectRegExp = "", strings.ReplaceAll(regexp.QuoteMeta(j.identity.Subject), `\*`, `[^/]+`)
-		return Judgement{Nobody: "subject is compared as it is, and a * in it stands for itself", Narrower: narrower}
-	}
-	return Judgement{}
-}
-
-// loginPage is the issuer of Sigstore's own login page.
-const loginPage = "https://oauth2.sigstore.dev/auth"
-
-// nearIssuer returns the issuer of a public provider that was meant.
-func nearIssuer(issuer string) (string, bool) {
-	for _, near := range []string{issuer, strings.ToLower(issuer)} {
-		near = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(near), "/"), "/.well-known/openid-configuration")
-		near = "https://" + strings.TrimPrefix(strings.TrimPrefix(near, "http://"), "https://")
-		if near != issuer && issuer != "" && slices.ContainsFunc(forms(), func(f form) bool { return f.issued.MatchString(near) }) {
-			return near, true
-		}
-	}
-	return "", false
-}
-
 // form judges the subjects of one form. It returns false if the identity accepts none of them.
 func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
-	pinned, ok := j.pinned(f)
+	j.at = issuer
+	pinned, ok := j.pinned(f, values(f))
 	if !ok {
 		return Judgement{}, false
 	}
+	for _, e := range j.examples(f, pinned) {
+		found := j.around(f, issuer, e)
+		found.Strangers = slices.DeleteFunc(found.Strangers, func(s Stranger) bool {
+			return slices.ContainsFunc(judged.Strangers, func(known Stranger) bool { return known.Who == s.Who })
+		})
+		judged.add(found)
+	}
+	return judged, true
+}
+
+// around judges the subjects of a form that differ from an example.
+func (j *judge) around(f form, issuer string, pinned example) (judged Judgement) {
+	if j.condition != nil {
+		j.condition.ask(pinned.way, pinned.subject, j.steps)
+	}
 	values := f.partsOf(pinned)
-	j.at = issuer
 	open := map[string]bool{}
 	add := func(o other, part string, issuer, subject string) {
 		if !f.public && part != "issuer" {
@@ -321,6 +304,7 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 	for i, p := range f.parts {
 		for _, o := range p.others {
 			subject, alone := j.but(f, pinned, i, o.values)
+			ok := false
 			if !alone { // in such a subject, a branch may look like what the identity asks for
 				subject, ok = j.with(f, pinned, i, o.values)
 			}
@@ -356,7 +340,7 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 		}
 		judged.Strangers, judged.Expression = append(judged.Strangers, s), "claims.sourceRepositoryURI == 'https://github.com/OWNER/REPOSITORY'"
 	}
-	return judged, true
+	return judged
 }
 
 // caller says who gets in by a workflow that others call: its certificates name the workflow, whoever calls it.
@@ -375,7 +359,7 @@ func (j *judge) caller(issuer, subject string) (Stranger, bool) {
 // similar returns names that others can have and that begin or end as a name does, or have another character for a
 // dot.
 func similar(name string) []string {
-	list := []string{name + "-evil", "evil-" + name, name + "evil", "evil" + name}
+	list := []string{name + "-evil", "evil-" + name, name + "evil", "evil" + name, strange + "/" + name}
 	if at := strings.LastIndexByte(name, '.'); at > 0 {
 		list = append(list, name[:at]+"-evil"+name[at:], name+".evil.example", "evil."+name) // domains
 	}

@@ -236,6 +236,51 @@ func TestTheIssuerOfAnotherProviderIsCorrectedAndNotTheSubject(t *testing.T) {
 	}
 }
 
+// Fulcio writes one issuer for the subjects of a public provider.
+func TestAnIssuerThatNoSuchSubjectHasIsCorrected(t *testing.T) {
+	const workflow = "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"
+	for _, c := range []struct{ issuer, subject, want string }{
+		{"https://github.com", workflow, github},
+		{"https://github.com/", workflow, github},
+		{"https://api.github.com", workflow, github},
+		{"https://actions.github.com", workflow, github},
+		{"https://githubusercontent.com", workflow, github},
+		{"https://token.action.githubusercontent.com", workflow, github},
+		{"https://tokens.actions.githubusercontent.com", workflow, github},
+		{"https://token.actions.githubusercontent.co", workflow, github},
+		{"https://acounts.google.com", "alice@acme.example", google},
+		{"https://google.com", "alice@acme.example", google},
+		{"https://github.com", "alice@acme.example", "https://github.com/login/oauth"},
+		{"https://login.microsoft.online.com", "alice@acme.example", "https://login.microsoftonline.com"},
+		{"https://api.gitlab.com", "https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main", "https://gitlab.com"},
+		{"https://buildkite.com", "https://buildkite.com/acme/release", "https://agent.buildkite.com"},
+
+		{"https://github.acme.example/_services/token", "https://github.acme.example/acme/app/.github/workflows/release.yml@refs/heads/main", ""},
+		{"https://token.actions.acme.ghe.com", "https://acme.ghe.com/acme/app/.github/workflows/release.yml@refs/heads/main", ""},
+		{"https://gitlab.acme.example", "https://gitlab.acme.example/acme/app//.gitlab-ci.yml@refs/heads/main", ""},
+		{"https://gitlab.co", "https://gitlab.co/acme/app//.gitlab-ci.yml@refs/heads/main", ""},
+		{"https://gitlab.co", ".*", ""},
+		{"https://accounts.acme.example", "alice@acme.example", ""},
+		{"https://login.microsoftonline.com/0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d/v2.0", "alice@acme.example", ""},
+		{"https://securetoken.google.com/acme", "alice@acme.example", ""},
+		{"https://spire.acme.example", "spiffe://acme.example/ns/build/sa/release", ""},
+	} {
+		for _, i := range []cosign.Identity{{Issuer: c.issuer, Subject: c.subject}, {Issuer: c.issuer, SubjectRegExp: regexp.QuoteMeta(c.subject)}} {
+			if c.subject == ".*" {
+				i.Subject, i.SubjectRegExp = "", c.subject
+			}
+			judged := judgeAll(i, "")
+			require.Equal(t, c.want == "", judged.Nobody == "", "%+v: %s", i, judged.Nobody)
+			if c.want != "" {
+				require.Equal(t, c.want, judged.Narrower.Issuer, "%+v", i)
+			}
+			steps := MaxSteps
+			anybody, _ := Who(i, &steps)
+			require.Equal(t, c.want == "", anybody, "%+v", i)
+		}
+	}
+}
+
 func TestFluxMatchesAPartOfEachAlternative(t *testing.T) {
 	const app = "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"
 	for subject, in := range map[string]string{

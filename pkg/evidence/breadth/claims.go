@@ -5,38 +5,132 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
 )
 
-// stepsOfExpression is what an expression costs each time that it asks whether it may go on.
-const stepsOfExpression = 1 << 10
+// stepsOfExpression is what evaluating an expression costs, and stepsOfMore each time that it asks whether it may go on.
+const (
+	stepsOfExpression = 1 << 6
+	stepsOfMore       = 1 << 10
+)
 
 var errSteps = errors.New("judging this identity takes too long")
 
-// narrowed returns a matcher that asks the expression about a stranger's certificate too, for a workflow that another
-// one, the caller, may have called. A claim that strangers choose has its usual value.
-func narrowed(matches func(issuer, subject string) bool, expression string, steps *int) (func(issuer, subject, caller string) bool, error) {
+// condition is an expression that certificates have to meet too.
+type condition struct {
+	compiled *cel.Expression
+	steps    *int
+	ways     [][]cel.Clue
+	// asked are claims that the subject does not tell and that the expression asks for, and like is the subject whose
+	// claims they are.
+	asked map[string]string
+	like  string
+}
+
+func newCondition(expression string, steps *int) (*condition, error) {
 	compiled, err := cosign.CompileKeyless(expression)
 	if err != nil {
 		return nil, fmt.Errorf("compile the expression: %w", err)
 	}
+	return &condition{compiled: compiled, steps: steps, ways: cel.Ways(expression, cosign.KeylessVariables())}, nil
+}
+
+// meets asks the expression about a certificate of a workflow that another one, the caller, may have called.
+func (c *condition) meets(issuer, subject, caller string) bool {
+	cost := stepsOfExpression
 	step := func() error {
-		if *steps -= stepsOfExpression; *steps <= 0 {
+		*c.steps -= cost
+		if cost = stepsOfMore; *c.steps <= 0 {
 			return errSteps
 		}
 		return nil
 	}
-	return func(issuer, subject, caller string) bool {
-		if !matches(issuer, subject) {
-			return false
+	has := c.claims(issuer, caller)
+	if _, ok := has["buildSignerURI"]; ok {
+		has["buildSignerURI"] = subject
+	}
+	matched, err := c.compiled.Match(step, map[string]any{"issuer": issuer, "subject": subject, "claims": has})
+	return err == nil && matched
+}
+
+// claims returns the claims of a stranger, with what the expression asks for where strangers can have that.
+func (c *condition) claims(issuer, subject string) map[string]any {
+	made := claims(issuer, subject)
+	if len(c.asked) == 0 || made["sourceRepositoryURI"] == nil {
+		return made
+	}
+	like := claims(issuer, c.like)
+	for name, value := range c.asked {
+		switch name {
+		case "runnerEnvironment", "sourceRepositoryVisibilityAtSigning", "githubWorkflowName": // strangers choose them
+		case "buildTrigger", "githubWorkflowTrigger":
+			if made[name] == "pull_request" {
+				continue
+			}
+		case "deploymentEnvironment": // an environment says which refs of its repository it is for
+			if made["sourceRepositoryURI"] == like["sourceRepositoryURI"] && subject != c.like {
+				continue
+			}
+		case "sourceRepositoryOwnerIdentifier":
+			if made["sourceRepositoryOwnerURI"] != like["sourceRepositoryOwnerURI"] {
+				continue
+			}
+		case "sourceRepositoryIdentifier":
+			if made["sourceRepositoryURI"] != like["sourceRepositoryURI"] {
+				continue
+			}
+		default: // commits
+			if subject != c.like {
+				continue
+			}
 		}
-		has := claims(issuer, caller)
-		if _, ok := has["buildSignerURI"]; ok {
-			has["buildSignerURI"] = subject
+		made[name] = value
+	}
+	return made
+}
+
+// ask keeps what a way of meeting the expression asks of claims that the subject does not tell.
+func (c *condition) ask(way []cel.Clue, like string, steps *int) {
+	c.asked, c.like = map[string]string{}, like
+	for _, clue := range way {
+		name, ok := strings.CutPrefix(clue.Of, "claims.")
+		if _, told := spanOf(clue.Of); !ok || told {
+			continue
 		}
-		matched, err := compiled.Match(step, map[string]any{"issuer": issuer, "subject": subject, "claims": has})
-		return err == nil && matched
-	}, nil
+		if p, err := cel.NewPattern(clue.Pattern); err == nil {
+			if text, ok := p.Common(printable(), steps); ok {
+				c.asked[name] = text
+			}
+		}
+	}
+}
+
+// span is the parts of a subject that tell a text, which goes on with more.
+type span struct {
+	from, to int
+	more     string
+}
+
+// spanOf returns which parts of a workflow's subject tell the text of a clue.
+func spanOf(of string) (span, bool) {
+	switch strings.TrimPrefix(of, "claims.") {
+	case "subject", "buildSignerURI", "buildConfigURI":
+		return span{0, workflowParts, ""}, true
+	case "sourceRepositoryOwnerURI":
+		return span{0, 2, ""}, true
+	case "sourceRepositoryURI":
+		return span{0, 4, ""}, true
+	case "runInvocationURI":
+		return span{0, 4, "/actions/runs/1/attempts/1"}, true
+	case "githubWorkflowRepository":
+		return span{1, 4, ""}, true
+	case "sourceRepositoryRef", "githubWorkflowRef":
+		return span{workflowParts - 1, workflowParts, ""}, true
+	case "issuer":
+		return span{}, true
+	}
+	return span{}, false
 }
 
 // claims returns what Fulcio writes into a stranger's certificate.
@@ -46,7 +140,7 @@ func claims(issuer, subject string) map[string]any {
 	if !ok || !strings.HasPrefix(address, "https://") {
 		return made
 	}
-	repository, file, _ := strings.Cut(address, "/.github/")
+	repository, file, _ := strings.Cut(address, "/.github/workflows/")
 	if before, after, ok := strings.Cut(address, "//."); ok && strings.Contains(before, "://") {
 		repository, file = before, after
 	} else if at := strings.LastIndex(address, "//"); at > len("https://") {

@@ -168,6 +168,10 @@ const (
 // An identifier that its owner does not choose.
 const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 
+// workflowParts is how many parts the subject of a workflow has: an owner, a repository, a file and a ref, with text
+// before each.
+const workflowParts = 8
+
 // githubParts is how GitHub names the workflow that signs (the claim job_workflow_ref).
 func githubParts(host string) []part {
 	return []part{

@@ -15,31 +15,108 @@ type example struct {
 	subject string
 	// fixed are the parts with their usual values where the identity accepts these, their expressions elsewhere.
 	fixed []string
+	// way is how the subject meets the expression, nil if it does with the claims of any subject.
+	way []cel.Clue
 }
 
 // pinned returns an example with as many usual values as the identity accepts, and false if it accepts no subject of
-// the form.
-func (j *judge) pinned(f form) (example, bool) {
-	made := example{fixed: values(f)}
+// the form. Parts are expressions for those of the form.
+func (j *judge) pinned(f form, parts []string) (example, bool) {
+	whole, made := f.whole, example{fixed: parts}
+	if !slices.Equal(parts, values(f)) {
+		var err error
+		if whole, err = cel.NewPattern(language(parts)); err != nil {
+			return example{}, false
+		}
+	}
 	subject := j.meant
 	var ok bool
-	if made.subject, ok = subject.Common(f.whole, j.steps); !ok {
+	if made.subject, ok = subject.Common(whole, j.steps); !ok {
 		subject = j.subject
-		if made.subject, ok = subject.Common(f.whole, j.steps); !ok {
+		if made.subject, ok = subject.Common(whole, j.steps); !ok {
 			return example{}, false
 		}
 	}
 	for i, p := range f.parts {
-		if p.usual == "" {
+		if p.usual == "" || parts[i] != p.values {
 			continue
 		}
 		tried := slices.Clone(made.fixed)
 		tried[i] = regexp.QuoteMeta(p.usual)
 		if text := j.text(subject, tried); text != "" {
-			made = example{text, tried}
+			made.subject, made.fixed = text, tried
 		}
 	}
 	return made, true
+}
+
+// examples returns an example for each way of meeting the expression, and pinned if it meets it by itself or if none
+// does.
+func (j *judge) examples(f form, pinned example) (list []example) {
+	if j.condition == nil {
+		return []example{pinned}
+	}
+	add := func(e example) {
+		j.condition.ask(e.way, e.subject, j.steps)
+		if j.accepts(j.at, e.subject) && !slices.ContainsFunc(list, func(known example) bool { return known.subject == e.subject }) {
+			list = append(list, e)
+		}
+	}
+	add(pinned)
+	for _, way := range j.condition.ways {
+		if e, ok := j.pinned(f, j.determined(f, way)); ok {
+			e.way = way
+			add(e)
+		}
+	}
+	if len(list) == 0 {
+		return []example{pinned}
+	}
+	return list
+}
+
+// determined returns expressions for the parts of a form: for those that clues determine, one value that meets them.
+func (j *judge) determined(f form, way []cel.Clue) []string {
+	fixed := values(f)
+	for _, clue := range way {
+		at, ok := spanOf(clue.Of)
+		if len(f.parts) != workflowParts {
+			at, ok = span{0, len(f.parts), ""}, clue.Of == "subject"
+		}
+		if ok && at.to > 0 {
+			j.determine(f, fixed, clue, at)
+		}
+	}
+	return fixed
+}
+
+// determine replaces the expressions of parts that a clue determines. It changes none if no subject meets the clue.
+func (j *judge) determine(f form, fixed []string, clue cel.Clue, at span) {
+	text := ""
+	for _, read := range []func(string) (*cel.Pattern, error){cel.NewMeantPattern, cel.NewPattern} {
+		if p, err := read(clue.Pattern); err == nil && text == "" {
+			text = j.text(p, append(slices.Clone(fixed[at.from:at.to]), regexp.QuoteMeta(at.more)))
+		}
+	}
+	met, err := regexp.Compile("^(?:" + clue.Pattern + ")$")
+	if text == "" || err != nil {
+		return
+	}
+	*j.steps -= stepsOfExpression
+	parts := regexp.MustCompile("^(" + strings.Join(fixed[at.from:at.to], ")(") + ")" + regexp.QuoteMeta(at.more) + "$").FindStringSubmatch(text)
+	if parts == nil {
+		return
+	}
+	parts = parts[1:]
+	for i := range parts {
+		p, own := f.parts[at.from+i], parts[i]
+		if p.name == "" || fixed[at.from+i] != p.values {
+			continue
+		}
+		if parts[i] = p.usual; !met.MatchString(strings.Join(parts, "") + at.more) {
+			parts[i], fixed[at.from+i] = own, regexp.QuoteMeta(own)
+		}
+	}
 }
 
 // values returns the expressions of the parts of a form.

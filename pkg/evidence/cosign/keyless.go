@@ -113,7 +113,12 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 
 // CompileKeyless compiles the expression of [Keyless]: its variables are issuer and subject, texts, and claims.
 func CompileKeyless(expression string) (*cel.Expression, error) {
-	return cel.Compile(expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any}, cel.Fields{Of: map[string][]string{"claims": claimNames()}, Nearest: policy.Nearest})
+	return cel.Compile(expression, KeylessVariables(), cel.Fields{Of: map[string][]string{"claims": claimNames()}, Nearest: policy.Nearest})
+}
+
+// KeylessVariables returns the variables of such an expression.
+func KeylessVariables() cel.Variables {
+	return cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any}
 }
 
 // verify verifies a bundle against an artifact and returns its signer. Its errors are the

@@ -62,20 +62,23 @@ func firstOf(list []string) string {
 	return strings.Join(list, " or ")
 }
 
-// named says in which workflow, or with which identity, somebody signs. The issuer of a workflow goes without saying.
+// publicGitHub is the issuer of workflows on github.com, which goes without saying.
+const publicGitHub = "https://token.actions.githubusercontent.com"
+
+// named says in which workflow, or with which identity, somebody signs.
 func named(identity v1beta1.Identity) string {
 	subject, pattern := policy.Shown(identity.Subject, maxSubject), policy.Shown(identity.SubjectRegExp, maxPattern)
 	switch exact := subject != ""; {
 	case exact && strings.Contains(identity.Subject, "github/workflows/"):
-		return "in the workflow " + subject
+		subject = "in the workflow " + subject
 	case !exact && strings.Contains(identity.SubjectRegExp, "github/workflows/"):
-		return "in a workflow that matches " + pattern
+		subject = "in a workflow that matches " + pattern
 	case exact:
 		subject = "as " + subject
 	default:
 		subject = "as a subject that matches " + pattern
 	}
-	if issuer := cmp.Or(identity.Issuer, identity.IssuerRegExp); issuer != "" {
+	if issuer := cmp.Or(identity.Issuer, identity.IssuerRegExp); issuer != "" && (issuer != publicGitHub || !strings.HasPrefix(subject, "in ")) {
 		return subject + " (issuer " + policy.Shown(issuer, maxIssuer) + ")"
 	}
 	return subject

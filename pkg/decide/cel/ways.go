@@ -1,0 +1,179 @@
+package cel
+
+import (
+	"regexp"
+	"slices"
+
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// Clue is a condition of an expression on one text.
+type Clue struct {
+	// Of names the text, such as "subject" or "claims.sourceRepositoryURI".
+	Of string
+	// Pattern is a regular expression in Go's syntax that whole texts match if they meet the condition.
+	Pattern string
+}
+
+// maxWays and maxClues bound what [Ways] returns.
+const (
+	maxWays  = 8
+	maxClues = 8
+)
+
+// Ways returns conditions that meet an expression together, for at most 8 ways of meeting it, each with at most 8
+// conditions. It only knows comparisons of a text with constants: whether a way suffices, only [Expression.Match] can
+// say. It returns nil for what is no expression.
+func Ways(text string, variables Variables) [][]Clue {
+	environment, err := newEnvironment(variables)
+	if err != nil || len(text) > maxExpression {
+		return nil
+	}
+	parsed, issues := environment.Parse(text)
+	if issues != nil && issues.Err() != nil {
+		return nil
+	}
+	return ways(parsed.NativeRep().Expr(), nil)
+}
+
+// ways returns the ways of meeting a condition. Constants are variables of a loop with a known value.
+func ways(e celast.Expr, constants map[string]string) [][]Clue {
+	switch e.Kind() {
+	case celast.ComprehensionKind:
+		return waysOfLoop(e.AsComprehension(), constants)
+	case celast.CallKind:
+	default:
+		return [][]Clue{nil}
+	}
+	call := e.AsCall()
+	args := call.Args()
+	if call.IsMemberFunction() {
+		args = append([]celast.Expr{call.Target()}, args...)
+	}
+	switch call.FunctionName() {
+	case operators.LogicalAnd:
+		return both(ways(args[0], constants), ways(args[1], constants))
+	case operators.LogicalOr:
+		return either(ways(args[0], constants), ways(args[1], constants))
+	case operators.Conditional:
+		return either(both(ways(args[0], constants), ways(args[1], constants)), ways(args[2], constants))
+	case operators.In:
+		return waysOfIn(args, constants)
+	}
+	if len(args) != 2 {
+		return [][]Clue{nil}
+	}
+	return [][]Clue{clue(call.FunctionName(), args[0], args[1], constants)}
+}
+
+// both returns the ways of meeting two conditions, and either those of meeting one of them.
+func both(one, two [][]Clue) (all [][]Clue) {
+	for _, a := range one {
+		for _, b := range two {
+			if len(all) < maxWays {
+				together := slices.Concat(a, b)
+				all = append(all, together[:min(len(together), maxClues)])
+			}
+		}
+	}
+	return all
+}
+
+func either(one, two [][]Clue) [][]Clue {
+	all := slices.Concat(one, two)
+	return all[:min(len(all), maxWays)]
+}
+
+// waysOfIn returns the ways of being in a list.
+func waysOfIn(args []celast.Expr, constants map[string]string) (all [][]Clue) {
+	if args[1].Kind() != celast.ListKind {
+		return [][]Clue{nil}
+	}
+	for _, element := range args[1].AsList().Elements() {
+		all = either(all, [][]Clue{clue(operators.Equals, args[0], element, constants)})
+	}
+	return all
+}
+
+// waysOfLoop returns the ways of exists over a list of constants.
+func waysOfLoop(loop celast.ComprehensionExpr, constants map[string]string) (all [][]Clue) {
+	step := loop.LoopStep()
+	if loop.IterRange().Kind() != celast.ListKind || step.Kind() != celast.CallKind || step.AsCall().FunctionName() != operators.LogicalOr {
+		return [][]Clue{nil}
+	}
+	for _, element := range loop.IterRange().AsList().Elements() {
+		if value, ok := constant(element, constants); ok && len(all) < maxWays {
+			all = either(all, ways(step.AsCall().Args()[1], map[string]string{loop.IterVar(): value}))
+		}
+	}
+	return all
+}
+
+// clue returns the condition that a function or an operator puts on a text, none if it does not compare with a
+// constant.
+func clue(function string, text, with celast.Expr, constants map[string]string) []Clue {
+	value, ok := constant(with, constants)
+	if !ok && function == operators.Equals {
+		text, with = with, text
+		value, ok = constant(with, constants)
+	}
+	of := pathOf(text)
+	if !ok || of == "" {
+		return nil
+	}
+	quoted := regexp.QuoteMeta(value)
+	switch function {
+	case operators.Equals:
+		return []Clue{{of, quoted}}
+	case "startsWith":
+		return []Clue{{of, quoted + ".*"}}
+	case "endsWith":
+		return []Clue{{of, ".*" + quoted}}
+	case "contains":
+		return []Clue{{of, ".*" + quoted + ".*"}}
+	case "matches":
+		return []Clue{{of, ".*(?:" + value + ").*"}}
+	}
+	return nil
+}
+
+// constant returns the value of a text that is the same for every signer.
+func constant(e celast.Expr, constants map[string]string) (string, bool) {
+	switch e.Kind() {
+	case celast.LiteralKind:
+		value, ok := e.AsLiteral().(types.String)
+		return string(value), ok
+	case celast.IdentKind:
+		value, ok := constants[e.AsIdent()]
+		return value, ok
+	}
+	return "", false
+}
+
+// pathOf returns the names that lead to a value, "" if it is none of a variable.
+func pathOf(e celast.Expr) string {
+	object, name := e, ""
+	switch e.Kind() {
+	case celast.IdentKind:
+		return e.AsIdent()
+	case celast.SelectKind:
+		object, name = e.AsSelect().Operand(), e.AsSelect().FieldName()
+	case celast.CallKind:
+		switch call := e.AsCall(); call.FunctionName() {
+		case "orValue", "value":
+			return pathOf(call.Target())
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			object = call.Args()[0]
+			name, _ = constant(call.Args()[1], nil)
+		}
+	}
+	if name == "" {
+		return ""
+	}
+	if path := pathOf(object); path != "" {
+		return path + "." + name
+	}
+	return ""
+}

@@ -229,6 +229,14 @@ func TestTheCommandsOfThePageOnAuditsWork(t *testing.T) {
 		made.Status.Phase = corev1.PodRunning
 		require.NoError(t, w.Client.Status().Update(t.Context(), made))
 	}
+	for name, rule := range map[string]string{
+		"opens":        "apiGroups: [config.gatekeeper.sh], resources: [configs], verbs: [patch]",
+		"impersonates": "apiGroups: [''], resources: [groups], verbs: [impersonate]",
+		"redeploys":    "apiGroups: [apps], resources: [deployments], verbs: [update]",
+		"harmless":     "apiGroups: ['', apps, config.gatekeeper.sh], resources: ['*'], verbs: [get, list, watch]",
+	} {
+		suite.Apply(t, w.Cluster, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s-%s}, rules: [{%s}]}", team, name, rule))
+	}
 	names := []page.Substitution{{Page: "registry.example.com/platform/app:v1", Test: signed, Why: "the registry of the tests"}, {Page: "team-a", Test: team, Why: "others have team-a"}}
 	admin, auditor := copies(t, w.Cluster, names...), copies(t, w.Cluster, names...)
 	auditor.Environment = append(auditor.Environment, "KUBECONFIG="+suite.Kubeconfig(t, w.Cluster, "audrey", "default", "auditors"))
@@ -252,8 +260,9 @@ func TestTheCommandsOfThePageOnAuditsWork(t *testing.T) {
 	})
 	require.NoError(t, auditor.Run(t.Context(), rest...))
 	require.NotContains(t, said.String(), "not shown:", "the roles suffice")
-	for _, want := range []string{team + "/lax", "EXCEPTIONS IN USE", "verified-images", "validation.gatekeeper.sh\tFail", "cluster-admin\t\t", "ClusterException /" + team + "\t", "ClusterRole\t-\tlandwaiter-cluster-admin", "CONTACT", "OVERRIDES", "[" + strings.TrimSuffix(unsigned, ":v1") + "]", "ALLOWED", "REASON", "landwaiter status "} {
+	for _, want := range []string{team + "/lax", "EXCEPTIONS IN USE", "verified-images", "validation.gatekeeper.sh\tFail", "cluster-admin\t\t", "ClusterException /" + team + "\t", "ClusterRole\t-\tlandwaiter-cluster-admin\trules", "\t" + team + "-opens\trules\n", "\t" + team + "-impersonates\timpersonation\n", "\t" + team + "-redeploys\tservers\n", "CONTACT", "OVERRIDES", "[" + strings.TrimSuffix(unsigned, ":v1") + "]", "ALLOWED", "REASON", "landwaiter status "} {
 		require.Contains(t, said.String(), want)
 	}
 	require.NotContains(t, said.String(), team+"/signed\t", "what is verified is not listed")
+	require.NotContains(t, said.String(), team+"-harmless", "roles that only read are not listed")
 }

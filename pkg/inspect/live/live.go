@@ -101,6 +101,9 @@ func (s State) known(result verify.Result) verify.Result {
 	if result.Verdict.Outcome() != policy.Denied {
 		return result
 	}
+	if unknown, ok := s.delegated(result); ok {
+		return unknown
+	}
 	switch {
 	case s.unsure[result.Namespace] != "":
 		result.Verdict.Reason = "denied, unless Landwaiter runs with --break-glass, which you cannot read: " + result.Verdict.Reason

@@ -13,7 +13,7 @@ import (
 // them even if nothing changes. An image that an exception names without a wildcard is added where nothing
 // runs it. State is what the change leads to.
 func (c Change) Named(uses []Use, state State) []Use {
-	entries := c.entries()
+	entries := entriesOf(c.Objects.Resources)
 	if len(entries) == 0 {
 		return uses
 	}
@@ -60,6 +60,7 @@ func (c Change) Named(uses []Use, state State) []Use {
 
 // entry is one entry of the images of an exception.
 type entry struct {
+	exception  v1beta1.Object
 	text       string
 	own        string // the exception's namespace, "" for a ClusterException
 	namespaces []string
@@ -69,15 +70,15 @@ type entry struct {
 	runsIn     map[verify.Namespace]bool
 }
 
-// entries returns what exceptions of the change say of images. Entries that cannot be used are left out.
-func (c Change) entries() (all []*entry) {
-	for _, object := range c.Objects.Resources {
+// entriesOf returns what exceptions among objects say of images. Entries that cannot be used are left out.
+func entriesOf(objects []v1beta1.Object) (all []*entry) {
+	for _, object := range objects {
 		spec := exceptionOf(object)
 		if spec == nil {
 			continue
 		}
 		for _, text := range spec.Images {
-			e := &entry{text: text, own: object.GetNamespace(), namespaces: spec.Namespaces, runsIn: map[verify.Namespace]bool{}}
+			e := &entry{exception: object, text: text, own: object.GetNamespace(), namespaces: spec.Namespaces, runsIn: map[verify.Namespace]bool{}}
 			ref, err := image.Parse(text)
 			e.exact = err == nil && !strings.Contains(text, "*")
 			if e.exact && ref.Digest != "" {

@@ -36,7 +36,7 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 	})
 	require.Len(t, lines, 5)
 	require.Contains(t, lines[0], "landwaiter-tenant-reader")
-	require.Contains(t, lines[0], "you cannot list tenants.landwaiter.dev; ask")
+	require.Contains(t, lines[0], "you cannot list tenants.landwaiter.dev; only people who may know every team can")
 	require.Contains(t, lines[1], "you cannot list verifiers, stores in namespace a; ask")
 	require.Contains(t, lines[2], "you cannot list reports.openreports.io in namespace a; ask")
 	require.Contains(t, lines[3], "--resource-name=key")

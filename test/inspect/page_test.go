@@ -36,7 +36,6 @@ func TestTheCommandsOfThePageOnPreviewsWork(t *testing.T) {
 		for _, made := range []client.Object{
 			&rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "platform-reader")}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "platform-cluster-reader")},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "platform-tenant-reader")}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "team-a-cluster-reader")},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "team-a-tenant-reader")}, &rbacv1.RoleBinding{ObjectMeta: meta("team-a", "team-a-reader")},
 			&rbacv1.RoleBinding{ObjectMeta: meta("team-a", "registry-login-reader")},
 			&rbacv1.Role{ObjectMeta: meta("team-a", "registry-login-reader")},
 		} {

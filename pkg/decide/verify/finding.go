@@ -150,7 +150,11 @@ func findingOf(err error) policy.Finding {
 	case errors.As(err, &permanent):
 		return policy.Finding{Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(), Remediation: permanent.Remediation}
 	case errors.As(err, &unsure):
-		return policy.Finding{Unknown: true, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message, Remediation: policy.Outside(policy.Answers("the server"))}
+		found := policy.Finding{Unknown: true, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
+		if found.Reason != policy.ReasonUnreadable { // to a person, whose message says what to do
+			found.Remediation = policy.Outside(policy.Answers("the server"))
+		}
+		return found
 	}
 	found := policy.Finding{Unknown: true, Reason: policy.ReasonUnreachable, Message: err.Error()}
 	if errors.As(err, &own) || errors.Is(err, context.Canceled) {

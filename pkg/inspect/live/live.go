@@ -165,14 +165,14 @@ func (r Right) Remedy() string {
 	if r.Resource.Resource == tenantsPlural && r.Name != "" {
 		return "ask a cluster admin to run landwaiter tenant add " + r.Name + ", which lets a team read its own Tenant"
 	}
+	if r.namesTeams() {
+		return "only people who may know every team can, with ClusterRole " + TenantReaderRole
+	}
 	role := ReaderRole
 	if r.Resource.Group == v1beta1.ReportGroup {
 		role = ReportReaderRole
 	} else if r.Resource.Group == v1beta1.GroupVersion.Group && slices.ContainsFunc(v1beta1.Kinds(), func(k v1beta1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
 		role = ClusterReaderRole
-		if namesTeams(r.Resource.Resource) {
-			role = TenantReaderRole
-		}
 	}
 	if role == ReaderRole && r.within() != "" {
 		return "ask an admin of the namespace to bind ClusterRole " + ReaderRole + " there"
@@ -189,9 +189,9 @@ func (r Right) within() string {
 	return r.Namespace
 }
 
-// namesTeams reports whether resources of the cluster name teams or their namespaces.
-func namesTeams(plural string) bool {
-	return slices.Contains([]string{tenantsPlural, "clusterexceptions", "clusterquotas"}, plural)
+// namesTeams reports whether the permission shows other teams or their namespaces. No team needs it.
+func (r Right) namesTeams() bool {
+	return r.Resource.Group == v1beta1.GroupVersion.Group && r.Name == "" && slices.Contains([]string{tenantsPlural, "clusterexceptions", "clusterquotas"}, r.Resource.Resource)
 }
 
 // MissingError is the error for a read without which there is nothing to say.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,9 @@ func (s Status) Notes() []string {
 	}
 	if s.SomeExempt {
 		notes = append(notes, "exempt namespaces may be missing here, because you cannot list verifiedimages.constraints.gatekeeper.sh, which can exempt them too: ask a cluster admin to bind ClusterRole landwaiter-checker")
+	}
+	if len(s.OtherTeams) > 0 {
+		notes = append(notes, "not shown, because these name other teams: "+strings.Join(s.OtherTeams, ", "))
 	}
 	for _, missing := range s.Missing {
 		notes = append(notes, fmt.Sprintf("namespace %s does not exist", missing))
@@ -68,6 +72,9 @@ func (s State) Unreadable(snapshot *resolve.Snapshot) []string {
 			}
 		}
 	}
+	slices.SortStableFunc(rights, func(a, b Right) int { // what a team can get comes first
+		return cmp.Compare(map[bool]int{true: 1}[a.namesTeams()], map[bool]int{true: 1}[b.namesTeams()])
+	})
 	var lines []string
 	if len(namespaces) > maxNamed {
 		namespaces = append(namespaces[:maxNamed], fmt.Sprintf("%d more", len(namespaces)-maxNamed))

@@ -22,8 +22,8 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 		want  string
 	}{
 		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you cannot list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader"},
-		{Right{Verb: "list", Resource: ours("tenants")}, "you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader"},
-		{Right{Verb: "list", Resource: ours("clusterexceptions")}, "you cannot list clusterexceptions.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader"},
+		{Right{Verb: "list", Resource: ours("tenants")}, "you cannot list tenants.landwaiter.dev; only people who may know every team can, with ClusterRole landwaiter-tenant-reader"},
+		{Right{Verb: "list", Resource: ours("clusterexceptions")}, "you cannot list clusterexceptions.landwaiter.dev; only people who may know every team can, with ClusterRole landwaiter-tenant-reader"},
 		{Right{Verb: "get", Resource: ours("tenants"), Name: "iris"}, "you cannot get tenants.landwaiter.dev/iris; ask a cluster admin to run landwaiter tenant add iris, which lets a team read its own Tenant"},
 		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you cannot list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
 		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"}, "you cannot list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
@@ -52,8 +52,8 @@ func TestAllThatIsUnreadableIsNamedAtOnce(t *testing.T) {
 	snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(s.Objects), nil)
 	require.Equal(t, []string{
 		"you cannot read everything that decides in namespace a, namespace b, so the images there are undecided:",
-		"- you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader",
 		"- you cannot list clusterverifiers, clusterstores; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader",
+		"- you cannot list tenants.landwaiter.dev; only people who may know every team can, with ClusterRole landwaiter-tenant-reader",
 		"you cannot list deployments.apps",
 	}, s.Unreadable(snapshot), "an exception only lifts denials, which say so")
 	require.Empty(t, State{}.Unreadable(snapshot))

@@ -29,6 +29,9 @@ type Status struct {
 	Missing []verify.Namespace
 	// Rights are the missing permissions: what they would show is not in the Status.
 	Rights []Right
+	// OtherTeams are the kinds of objects that are not in the Status of a namespace because they name other teams: no
+	// team needs the permission.
+	OtherTeams []string
 	// Ends are the ends of trust, exceptions and break-glass, the next one first.
 	Ends []End
 	// Stopped is that of the [Scope], and At is when the Status was read.
@@ -201,7 +204,7 @@ func (n NamespaceStatus) NeedsAttention() bool {
 
 // Unknown reports whether something could not be read.
 func (s Status) Unknown() bool {
-	return len(s.Rights) > 0 || !s.Stopped.IsZero() || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Cut })
+	return len(s.Rights) > 0 || slices.Contains(s.OtherTeams, tenantsPlural) || !s.Stopped.IsZero() || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Cut })
 }
 
 // Status returns how images fare in the namespaces of scope, as far as the person may
@@ -257,6 +260,14 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	}
 	for _, right := range reports.rights {
 		r.lacks(right)
+	}
+	if !scope.All {
+		for _, right := range r.rights {
+			if right.namesTeams() {
+				s.OtherTeams = append(s.OtherTeams, right.Resource.Resource)
+			}
+		}
+		r.rights = slices.DeleteFunc(r.rights, Right.namesTeams)
 	}
 	s.NoReports, s.Rights, s.Stopped, s.Unwatched, s.At = reports.none, r.rights, scope.Stopped, scope.Unwatched, now
 	return s, nil

@@ -240,6 +240,20 @@ func TestStatusNamesTheRightsThatAreMissing(t *testing.T) {
 	require.ErrorContains(t, err, "you cannot list namespaces")
 }
 
+// A team is sent to no role that shows it the others.
+func TestStatusSaysWithoutARoleWhatNamesOtherTeams(t *testing.T) {
+	unread := []string{"ClusterException", "ClusterQuota"}
+	s := statusOf(t, reads(t, unread), one("team"))
+	require.Empty(t, s.Rights)
+	require.Contains(t, s.Notes(), "not shown, because these name other teams: clusterexceptions, clusterquotas")
+	require.NotContains(t, strings.Join(s.Notes(), "\n"), "landwaiter-")
+	require.False(t, s.Unknown())
+	require.True(t, statusOf(t, reads(t, []string{"Tenant"}), one("team")).Unknown(), "a Tenant may have the namespace")
+	all := statusOf(t, reads(t, unread), Scope{All: true})
+	require.Len(t, all.Rights, 2, "whoever sees all namespaces may know every team")
+	require.True(t, all.Unknown())
+}
+
 func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {
 	conditions := func(ready, effective, expires metav1.ConditionStatus) v1beta1.Status {
 		return v1beta1.Status{Conditions: []metav1.Condition{{Type: "Ready", Status: ready, Reason: "R"}, {Type: "Effective", Status: effective, Reason: "E"}, {Type: "ExpiresSoon", Status: expires, Reason: "X"}}}

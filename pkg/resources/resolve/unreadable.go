@@ -62,7 +62,7 @@ func (l *Level) obscure(source policy.ObjectRef, err error, sources ...external.
 	why := l.Objects.obscured[source]
 	for _, s := range sources {
 		if why == "" && l.Objects.person && l.Objects.referenced.Fetched[s].Content == nil {
-			why = compile.TextOf(err) + "; the cluster may have it"
+			why = compile.TextOf(err) + "; the cluster may have it: check that your own machine can reach the server"
 		}
 	}
 	if why == "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,7 +143,7 @@ func needReview(v *view, add func(resource.Finding)) {
 	said := map[policy.ObjectRef]resource.Finding{}
 	for _, o := range v.Resources {
 		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionNeedsReview)
-		if c == nil || c.Status != metav1.ConditionTrue || !resource.NeedsReview(policy.Reason(c.Reason)) {
+		if c == nil || c.Status != metav1.ConditionTrue || !resource.NeedsReview(policy.Reason(c.Reason)) || expired(o, v.Now) {
 			continue
 		}
 		of = append(of, o)
@@ -164,6 +165,19 @@ func needReview(v *view, add func(resource.Finding)) {
 			add(f)
 		}
 	}
+}
+
+// expired reports whether an exception has expired: it allows nothing, whatever its conditions still say.
+func expired(o v1beta1.Object, now time.Time) bool {
+	text := ""
+	switch o := o.(type) {
+	case *v1beta1.Exception:
+		text = o.Spec.Until
+	case *v1beta1.ClusterException:
+		text = o.Spec.Until
+	}
+	until, err := time.Parse(time.RFC3339, text)
+	return err == nil && !now.Before(until)
 }
 
 // withoutReview says what it leads to that a resource needs a review.

@@ -3,6 +3,7 @@ package check_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,23 @@ func TestTheSuggestionOfAConditionIsShownInFull(t *testing.T) {
 		}
 	}
 	require.Fail(t, "the condition is no finding")
+}
+
+func TestAnExceptionThatHasExpiredNeedsNoReview(t *testing.T) {
+	inventory := sound(t)
+	for name, until := range map[string]time.Duration{"lasts": time.Hour, "expired": -time.Hour} {
+		x := &v1beta1.ClusterException{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterException"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+		x.Spec = v1beta1.ExceptionSpec{Images: []string{"**"}, Namespaces: []string{"team-a"}, Reason: "OPS-1", Until: inventory.Now.Add(until).UTC().Format(time.RFC3339)}
+		x.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleTooBroad), Message: resource.ReviewMessage("narrow it", "every image")}}
+		inventory.Resources = append(inventory.Resources, x)
+	}
+	var found []string
+	for _, f := range check.Examine(inventory, schema.Embedded()).Findings {
+		if f.ID == string(policy.ReasonRuleTooBroad) {
+			found = append(found, f.Object.Name)
+		}
+	}
+	require.Equal(t, []string{"lasts"}, found)
 }
 
 func TestEveryReasonForAReviewIsAFinding(t *testing.T) {

@@ -72,7 +72,7 @@ func (s State) exceptionsFor(namespace verify.Namespace, ref image.Reference) (f
 // inForce returns what the condition Effective says of an Exception that counts, "" if the server has not looked at
 // this text of it. It returns false if the exception has expired or the server says that it allows nothing.
 func inForce(x *v1beta1.Exception) (said string, now bool) {
-	if until, err := time.Parse(time.RFC3339, x.Spec.Until); err == nil && !time.Now().Before(until) {
+	if _, over := endedAt(x, time.Now()); over {
 		return "", false
 	}
 	effective := apimeta.FindStatusCondition(x.Status.Conditions, v1beta1.ConditionEffective)
@@ -80,4 +80,14 @@ func inForce(x *v1beta1.Exception) (said string, now bool) {
 		return "", true
 	}
 	return shown(effective.Message), effective.Status == metav1.ConditionTrue
+}
+
+// endedAt returns when an exception ended, and true if it has by a time.
+func endedAt(object v1beta1.Object, now time.Time) (time.Time, bool) {
+	spec := exceptionOf(object)
+	if spec == nil {
+		return time.Time{}, false
+	}
+	until, err := time.Parse(time.RFC3339, spec.Until)
+	return until, err == nil && !now.Before(until)
 }

@@ -295,11 +295,29 @@ func Choices(snapshot *resolve.Snapshot, namespace verify.Namespace) []Choice {
 			continue
 		}
 		made := Choice(c)
-		made.Applied = append([]policy.ObjectRef{}, c.Applied...)
+		made.Applied = slices.DeleteFunc(append([]policy.ObjectRef{}, c.Applied...), func(source policy.ObjectRef) bool { return expired(snapshot, source) })
+		if len(made.Applied) < len(c.Applied) && len(made.Applied) == 0 {
+			continue // it said what exceptions allow that have expired
+		}
 		choices = append(choices, made)
 	}
 	if mandatoryUnknown {
 		unknown(v1beta1.KindClusterVerificationPolicy)
 	}
 	return choices
+}
+
+// expired reports whether an exception has expired. Snapshots keep it until it is deleted.
+func expired(snapshot *resolve.Snapshot, source policy.ObjectRef) bool {
+	if strings.TrimPrefix(source.Kind, "Cluster") != v1beta1.KindException {
+		return false
+	}
+	if level := snapshot.Level(verify.Namespace(source.Namespace)); level != nil {
+		for _, x := range level.Exceptions {
+			if x.Source == source {
+				return !time.Now().Before(x.Until)
+			}
+		}
+	}
+	return false
 }

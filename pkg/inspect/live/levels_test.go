@@ -110,6 +110,36 @@ func TestLevelsNameTheKindsThatThePersonMayNotList(t *testing.T) {
 	require.True(t, n.Knows("ClusterVerificationPolicy"), "mandatory policies apply in any case")
 }
 
+func TestAnExceptionThatHasExpiredDoesNotApply(t *testing.T) {
+	exception := func(name string, until time.Duration) v1beta1.Object {
+		at := time.Now().Add(until)
+		return &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at.Add(-24 * time.Hour))},
+			Spec: v1beta1.ExceptionSpec{Images: []string{"r.example.com/**"}, Namespaces: []string{"team"}, Reason: "OPS-1", Until: at.UTC().Format(time.RFC3339)}}
+	}
+	for name, c := range map[string]struct {
+		exceptions []v1beta1.Object
+		want       []string
+	}{
+		"one that lasts":         {[]v1beta1.Object{exception("new", time.Hour)}, []string{"new"}},
+		"one that has expired":   {[]v1beta1.Object{exception("old", -time.Hour)}, nil},
+		"one of two has expired": {[]v1beta1.Object{exception("new", time.Hour), exception("old", -time.Hour)}, []string{"new"}},
+	} {
+		o := resource.Objects{Resources: c.exceptions, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}}
+		snapshot, problems := resolve.New(o, nil, resolve.Nowhere())
+		require.Empty(t, problems, name)
+		var applied []string
+		for _, choice := range Choices(snapshot, "team") {
+			if choice.Kind == v1beta1.KindClusterException {
+				require.NotEmpty(t, choice.Applied, name)
+				for _, source := range choice.Applied {
+					applied = append(applied, source.Name)
+				}
+			}
+		}
+		require.Equal(t, c.want, applied, name)
+	}
+}
+
 // verify --explain reads a State, and status a Status.
 func TestStatusAndExplainSayTheSameOfWhatDecides(t *testing.T) {
 	own := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "own"}}

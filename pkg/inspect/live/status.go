@@ -229,7 +229,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		return Status{}, err
 	}
 	ruled := newRuled(r.objects)
-	found := attention(r.objects)
+	found := attention(r.objects, now)
 	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now, scope.BreakGlass)}
 	for _, name := range r.scope {
 		if slices.Contains(r.missing, name) {
@@ -285,9 +285,15 @@ func (r *reading) rules(ctx context.Context, scope Scope) error {
 }
 
 // attention returns the resources whose conditions somebody should look at, by namespace.
-func attention(o resource.Objects) map[verify.Namespace][]Attention {
+func attention(o resource.Objects, now time.Time) map[verify.Namespace][]Attention {
 	found := map[verify.Namespace][]Attention{}
 	for _, object := range o.Resources {
+		if until, over := endedAt(object, now); over { // the conditions may be an hour old
+			at := verify.Namespace(object.GetNamespace())
+			found[at] = append(found[at], Attention{Source: resource.RefOf(object), Condition: v1beta1.ConditionEffective, Reason: string(policy.ReasonExpired),
+				Message: "it expired at " + until.UTC().Format(time.RFC3339) + " and allows nothing; delete it"})
+			continue
+		}
 		broken := resource.Lacks(object, v1beta1.ConditionReady) != nil
 		for _, c := range object.CommonStatus().Conditions {
 			wanted := metav1.ConditionTrue

@@ -240,6 +240,16 @@ func TestStatusNamesTheRightsThatAreMissing(t *testing.T) {
 	require.ErrorContains(t, err, "you cannot list namespaces")
 }
 
+// The server looks at the time once an hour.
+func TestStatusSaysThatAnExceptionHasExpiredWhateverItsConditionsSay(t *testing.T) {
+	x := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "old"}, Spec: v1beta1.ExceptionSpec{Images: []string{"**"}, Namespaces: []string{"team"}, Reason: "OPS-1", Until: today().Add(-time.Minute).Format(time.RFC3339)}}
+	x.Status.Conditions = []metav1.Condition{{Type: "Effective", Status: metav1.ConditionTrue}, {Type: "NeedsReview", Status: metav1.ConditionTrue, Reason: "RuleTooBroad"}}
+	found := statusOf(t, reads(t, nil, x), Scope{All: true}).Resources
+	require.Len(t, found, 1)
+	require.Equal(t, "Expired", found[0].Reason)
+	require.Contains(t, found[0].Message, "it expired at")
+}
+
 // A team is sent to no role that shows it the others.
 func TestStatusSaysWithoutARoleWhatNamesOtherTeams(t *testing.T) {
 	unread := []string{"ClusterException", "ClusterQuota"}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
@@ -38,6 +39,17 @@ func TestTimeAloneChangesExpiresSoon(t *testing.T) {
 	require.Len(t, conditions, 3)
 	report.Ends = nil
 	require.Nil(t, at(end), "a resource without trust material has no such condition")
+}
+
+func TestAnExceptionThatHasExpiredNeedsNoReview(t *testing.T) {
+	end := time.Date(2027, 6, 1, 0, 0, 0, 0, time.UTC)
+	object := &v1beta1.ClusterException{Spec: v1beta1.ExceptionSpec{Images: []string{"**"}, Namespaces: []string{"*"}}}
+	report := conditions.Report{Until: end, Effective: conditions.Condition{True: true, Reason: policy.ReasonInForce}}
+	w := newStatusWriter(nil)
+	require.True(t, w.setReview(object, report, end.Add(-time.Hour)).True)
+	require.True(t, meta.IsStatusConditionTrue(object.Status.Conditions, v1beta1.ConditionNeedsReview))
+	require.False(t, w.setReview(object, report, end).True)
+	require.Nil(t, meta.FindStatusCondition(object.Status.Conditions, v1beta1.ConditionNeedsReview))
 }
 
 func TestStatusesAreComparedWithTheTimeAgainAndAgain(t *testing.T) {

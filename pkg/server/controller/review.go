@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -18,8 +21,12 @@ type review struct {
 
 // setReview sets or removes the condition NeedsReview, and returns it. Comparing identities with those of strangers
 // takes time, so each generation of a Verifier is judged once.
-func (w *statusWriter) setReview(object v1beta1.Object, report conditions.Report) conditions.Condition {
+func (w *statusWriter) setReview(object v1beta1.Object, report conditions.Report, now time.Time) conditions.Condition {
 	source := resource.RefOf(object)
+	if report.EffectiveAt(now).Reason == policy.ReasonExpired {
+		meta.RemoveStatusCondition(&object.CommonStatus().Conditions, v1beta1.ConditionNeedsReview)
+		return conditions.Condition{}
+	}
 	known, ok := w.reviews.GetIfPresent(source)
 	if !ok || known.uid != object.GetUID() || known.generation != report.Generation {
 		known = review{object.GetUID(), report.Generation, conditions.Reviewed(object, report)}

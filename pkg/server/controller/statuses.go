@@ -211,7 +211,7 @@ func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapsho
 	before := meta.FindStatusCondition(object.CommonStatus().Conditions, v1beta1.ConditionReady)
 	now := time.Now()
 	after := setStatus(changed, report, now)
-	reviewed := w.setReview(changed, report)
+	reviewed := w.setReview(changed, report, now)
 	expires, _ := report.ExpiresSoon(now)
 	if tenant, ok := changed.(*v1beta1.Tenant); ok {
 		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)

@@ -221,13 +221,18 @@ func remedy(err error, reason policy.Reason, host string) string {
 	case policy.ReasonNotFound:
 		return "check the spelling of image and tag, and that it was pushed; some registries also say so where access is refused"
 	case policy.ReasonAccessDenied:
-		return "add a pull secret for " + host + " to imagePullSecrets of the Store that applies"
+		return withLogin(host)
 	case policy.ReasonForbidden:
 		return "ask a cluster admin to list " + host + " in a ClusterStore, if it is right"
 	case policy.ReasonContentMismatch:
 		return "push and sign the image again, and find out who changed it in the registry"
 	}
 	return ""
+}
+
+// withLogin says what to do where a login is missing or is the wrong one.
+func withLogin(host string) string {
+	return "add a pull secret for " + host + " to imagePullSecrets of the Store that applies"
 }
 
 // permanent reports whether a retry would repeat a failure.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -121,5 +122,19 @@ func (p *location) explain(err error, doing string) error {
 	if p.role == verify.RoleMirror && verify.HasReason(err, policy.ReasonNotFound) {
 		return verify.PermanentWith(policy.ReasonNotFound, err, "copy the image to the mirror, or set fallback: Origin for a mirror in the Store that names it; explain --compare-origin says whether the origin has it")
 	}
-	return err
+	return p.withoutLogin(err)
+}
+
+// withoutLogin adds to a refusal of an anonymous request that only a Store gives logins, and who can have one give it.
+// Pods run with the pull secrets of their namespace, so people look there first.
+func (p *location) withoutLogin(err error) error {
+	var refused *verify.PermanentError
+	if !errors.As(err, &refused) || p.credential != (Credential{}) || refused.Remediation != withLogin(p.at.Host) {
+		return err
+	}
+	why, fix := "no Store lists "+p.at.Host, "ask an admin of the namespace for a Store that lists "+p.at.Host+" and has its pull secret in imagePullSecrets"
+	if store := p.store.Source; store != (policy.ObjectRef{}) {
+		why, fix = store.String()+" has none for "+p.at.Name(), store.Owner("add a pull secret for "+p.at.Host+" to imagePullSecrets of "+store.String())
+	}
+	return verify.PermanentWith(refused.Reason, fmt.Errorf("%w: only the login of a Store counts, not the pull secrets of pods, and %s", err, why), fix)
 }

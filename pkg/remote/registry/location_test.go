@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -84,5 +85,35 @@ func TestARepositoryThatDoesNotExistHoldsNothingUnlessItIsTheImagesOwn(t *testin
 				require.Equal(t, c.whyAtOwner, why)
 			})
 		}
+	}
+}
+
+// Pods have pull secrets of their own, so whoever meets this looks there.
+func TestARefusalWithoutALoginSaysWhereLoginsComeFrom(t *testing.T) {
+	own, cluster := policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "own"}, policy.ObjectRef{Kind: "ClusterStore", Name: "main"}
+	for name, c := range map[string]struct {
+		stores    func(host string) []registry.Store
+		says, fix string // HOST stands for the host
+	}{
+		"no Store":                  {func(string) []registry.Store { return nil }, "and no Store lists HOST", "ask an admin of the namespace for a Store that lists HOST"},
+		"a Store without a login":   {func(h string) []registry.Store { return []registry.Store{{Source: own, Registries: []string{h}}} }, "and Store team-a/own has none for HOST/app", "add a pull secret for HOST to imagePullSecrets of Store team-a/own"},
+		"the cluster's without one": {func(h string) []registry.Store { return []registry.Store{{Source: cluster, Registries: []string{h}}} }, "and ClusterStore main has none", "ask a cluster admin to add a pull secret"},
+		"a Store with the wrong login": {func(h string) []registry.Store {
+			return []registry.Store{{Source: own, Registries: []string{h}, Logins: loginFor(h, registry.Credential{Username: "u", Password: "p"})}}
+		}, "HOST refuses access", "add a pull secret for HOST to imagePullSecrets of the Store that applies"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hostile.New()
+			t.Cleanup(h.Close)
+			h.Handle("", "/v2/app/", answerWith(http.StatusForbidden, ""))
+			access := registry.Access{Namespace: "team-a", Hosts: plain(h.Host()), Stores: c.stores(h.Host())}
+			_, err := session(t, registry.Options{}, access).Resolve(t.Context(), parse(t, h.Host()+"/app:v1"))
+			var refused *verify.PermanentError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, policy.ReasonAccessDenied, refused.Reason)
+			require.Contains(t, err.Error(), strings.ReplaceAll(c.says, "HOST", h.Host()))
+			require.Contains(t, refused.Remediation, strings.ReplaceAll(c.fix, "HOST", h.Host()))
+			require.Equal(t, !strings.Contains(name, "wrong"), strings.Contains(err.Error(), "not the pull secrets of pods"))
+		})
 	}
 }

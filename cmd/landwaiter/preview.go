@@ -17,6 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -262,7 +263,10 @@ func (f *previewFlags) change(ctx context.Context, stdin io.Reader, stderr io.Wr
 			return live.Change{}, err
 		}
 		if len(f.deleted) == 0 && others == 0 && empty(objects) {
-			return live.Change{}, fmt.Errorf("the input is empty: %s has no object; if it is the output of another command, that command may have failed", strings.Join(f.service.files, ", "))
+			if slices.Contains(f.service.files, configdir.Standard) {
+				return live.Change{}, errors.New(configdir.EmptyInput)
+			}
+			return live.Change{}, fmt.Errorf("the input is empty: %s has no object", strings.Join(f.service.files, ", "))
 		}
 		if len(f.deleted) == 0 && empty(objects) {
 			return live.Change{}, fmt.Errorf("no object is of a kind that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter verify -f FILE", others)

@@ -77,7 +77,7 @@ func TestAPreviewOfEmptyInputSaysThatItIsEmpty(t *testing.T) {
 	flags := &previewFlags{}
 	flags.service.files = []string{"-"}
 	for input, want := range map[string]string{
-		"": "the input is empty: - has no object", "---\n# nothing\n": "the input is empty: - has no object",
+		"": "standard input has no object: the command before the pipe failed", "---\n# nothing\n": "standard input has no object",
 		"{apiVersion: v1, kind: Service, metadata: {name: x}}": "(objects of other kinds: 1)",
 	} {
 		_, err := flags.change(t.Context(), strings.NewReader(input), io.Discard, "team-a")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -62,6 +63,9 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 		}
 	}
 	found := u.sorted()
+	if len(files.Declarations) == 0 && slices.Contains(paths, configdir.Standard) {
+		return nil, 0, errors.New(configdir.EmptyInput)
+	}
 	if len(found) == 0 {
 		return nil, others, errors.New("no images: the files have no Pod, and no workload with one; objects of other kinds: " + fmt.Sprint(others))
 	}

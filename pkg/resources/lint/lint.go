@@ -8,6 +8,7 @@ package lint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -92,7 +93,9 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 		return Report{}, fmt.Errorf("nothing to check: %s: %s; %s", files.Patches[0].File, patched(files.Patches), built(files.Patches))
 	}
 	if c.report.Resources == 0 && len(c.report.Findings) == 0 {
-		if i := slices.Index(paths, configdir.Standard); i >= 0 {
+		if i := slices.Index(paths, configdir.Standard); i >= 0 && len(files.Declarations) == 0 {
+			return Report{}, errors.New("nothing to check: " + configdir.EmptyInput)
+		} else if i >= 0 {
 			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")
 		}
 		return Report{}, fmt.Errorf("nothing to check: no resource of landwaiter.dev in %s; objects of other kinds: %d", strings.Join(paths, ", "), c.report.Ignored)

@@ -54,11 +54,14 @@ func (s ObjectRef) String() string {
 	return s.Kind + " " + s.Namespace + "/" + s.Name
 }
 
+// AskClusterAdmin begins what only a cluster admin can do: nobody is sent to the admins of a team for it.
+const AskClusterAdmin = "ask a cluster admin to "
+
 // Owner phrases what the owner of the resource should do: a cluster's resources are not
 // the reader's to change.
 func (s ObjectRef) Owner(what string) string {
 	if s.Namespace == "" && s != (ObjectRef{}) {
-		return "ask a cluster admin to " + what
+		return AskClusterAdmin + what
 	}
 	return what
 }

@@ -286,11 +286,15 @@ const moreLater = "; signatures were not checked yet, so more can follow"
 
 // failed returns the verdict on an image whose verification ended with err. It is a
 // warning if only policies that warn needed evidence, beside the warnings that need none. No policy caused it, so the
-// team's admins are asked.
+// team's admins are asked, or whoever answers for the cluster's policies where only a cluster admin can help.
 func failed(tasks []task, err error) policy.Verdict {
 	verdict := failure(err)
 	if i := slices.IndexFunc(tasks, func(t task) bool { return t.layer != nil }); i >= 0 {
-		verdict = verdict.Asking(func(policy.ObjectRef) string { return tasks[i].layer.Contact })
+		contact := tasks[i].layer.Contact
+		if strings.HasPrefix(verdict.Remediation, policy.AskClusterAdmin) {
+			contact = clusterContact(tasks)
+		}
+		verdict = verdict.Asking(func(policy.ObjectRef) string { return contact })
 	}
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return t.known })
 	if len(asked) == 0 || slices.ContainsFunc(asked, func(t task) bool { return !t.warns }) {
@@ -369,4 +373,18 @@ func (t *task) pending() []policy.Finding {
 func (v *Verifier) finding(f policy.Finding) policy.Finding {
 	f.Verifier, f.Source, f.Type = v.Source.Name, v.Source, v.Type
 	return f
+}
+
+// clusterContact says whom to ask about a policy of the cluster, "" if nobody is named.
+func clusterContact(tasks []task) string {
+	for _, t := range tasks {
+		for l := t.layer; l != nil; l = l.Next {
+			for _, c := range l.Contacts {
+				if c.Policy.Namespace == "" && c.Policy.Name != "" {
+					return c.Text
+				}
+			}
+		}
+	}
+	return ""
 }

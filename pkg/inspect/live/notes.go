@@ -141,7 +141,7 @@ func (s Status) stopped() []string {
 		old = fmt.Sprintf(", and the latest report here is of %s, %s ago", written.UTC().Format(time.RFC3339), age.Round(time.Minute))
 	}
 	if s.Stopped.IsZero() {
-		return []string{fmt.Sprintf("%s, so nobody can tell from here whether Landwaiter still answers and this is up to date%s", s.Unwatched, old)}
+		return []string{fmt.Sprintf("%s, so nobody can tell from here whether Landwaiter still answers and this is up to date%s; a cluster admin can, with landwaiter check", s.Unwatched, old)}
 	}
 	return []string{fmt.Sprintf("Landwaiter may not answer, so this may be out of date: it last renewed its Lease at %s%s; run landwaiter check", s.Stopped.UTC().Format(time.RFC3339), old)}
 }

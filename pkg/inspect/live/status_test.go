@@ -325,6 +325,6 @@ func TestStatusSaysHowOldItIsWhileLandwaiterMayNotAnswer(t *testing.T) {
 
 	scope.Stopped, scope.Unwatched = time.Time{}, "you cannot get leases.coordination.k8s.io in namespace landwaiter-system"
 	s = statusOf(t, p, scope)
-	require.Contains(t, s.Notes(), "you cannot get leases.coordination.k8s.io in namespace landwaiter-system, so nobody can tell from here whether Landwaiter still answers and this is up to date, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago")
+	require.Contains(t, s.Notes(), "you cannot get leases.coordination.k8s.io in namespace landwaiter-system, so nobody can tell from here whether Landwaiter still answers and this is up to date, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago; a cluster admin can, with landwaiter check")
 	require.False(t, s.Unknown(), "most teams may not")
 }

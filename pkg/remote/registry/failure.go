@@ -223,7 +223,7 @@ func remedy(err error, reason policy.Reason, host string) string {
 	case policy.ReasonAccessDenied:
 		return withLogin(host)
 	case policy.ReasonForbidden:
-		return "ask a cluster admin to list " + host + " in a ClusterStore, if it is right"
+		return policy.AskClusterAdmin + "list " + host + " in a ClusterStore, if it is right"
 	case policy.ReasonContentMismatch:
 		return "push and sign the image again, and find out who changed it in the registry"
 	}

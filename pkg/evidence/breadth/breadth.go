@@ -78,6 +78,9 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 		if f, issuer, ok := j.elsewhere(known[0].form); ok {
 			judged.Nobody += "; such subjects are of " + f.name
 			judged.Narrower, judged.Expression = from(identity, issuer, expression, steps)
+		} else if lower, ok := j.lowerCase(known[0].form); ok {
+			judged.Nobody += ", with the domain in lower case"
+			judged.Narrower = lower
 		} else {
 			judged.Narrower = j.closest(known[0].form)
 		}
@@ -284,7 +287,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 		j.condition.ask(pinned.way, pinned.subject, j.steps)
 	}
 	values := f.partsOf(pinned)
-	open := map[string]bool{}
+	open, near := map[string]bool{}, map[string]bool{} // near are those that only a similar value opens
 	add := func(o other, part string, issuer, subject string) {
 		if !f.public && part != "issuer" {
 			o.reach = min(o.reach, Insiders)
@@ -321,7 +324,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 		}
 		for _, value := range similar(values[i]) {
 			if subject, ok := j.but(f, pinned, i, regexp.QuoteMeta(value)); ok && j.accepts(issuer, subject) {
-				open[p.name] = true
+				open[p.name], near[p.name] = true, true
 				add(other{who: p.similar, reach: p.near}, p.name, issuer, subject)
 				break
 			}
@@ -331,6 +334,11 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 		const plain = "https://token.actions.githubusercontent.com"
 		if f.name == enterprise && j.accepts(plain, pinned.subject) {
 			issuer = plain // few enterprises have an issuer of their own
+		}
+		for i, p := range f.parts {
+			if near[p.name] && j.wrote(values[i], pinned.way) {
+				delete(open, p.name) // escaped dots, or a slash after it, are enough
+			}
 		}
 		judged.Narrower = j.narrower(f, issuer, values, open)
 	}

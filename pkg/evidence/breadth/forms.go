@@ -1,8 +1,10 @@
 package breadth
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -268,10 +270,20 @@ func own(issuer string) []form {
 	if host, _, _ = strings.Cut(host, "/"); host != "" && host != issuer {
 		list = append(list, form{name: fmt.Sprintf("GitLab at %s", host), parts: gitlabParts(host, Insiders)}, form{name: fmt.Sprintf("GitHub at %s", host), parts: githubParts(host)})
 	}
+	slices.SortStableFunc(list, func(a, b form) int { return cmp.Compare(rank(a, issuer), rank(b, issuer)) })
 	for i := range list {
 		list[i] = list[i].ready()
 	}
 	return list
+}
+
+// rank puts the form first that the name of a provider suggests.
+func rank(f form, issuer string) int {
+	kind, _, _ := strings.Cut(f.name, " at ")
+	if kind == "GitHub" && strings.HasSuffix(issuer, "/_services/token") || strings.Contains(issuer, strings.ToLower(kind)) {
+		return 0
+	}
+	return 1
 }
 
 // builders are repositories of workflows that others publish to be called from any repository.

@@ -337,3 +337,22 @@ var (
 	versioned = regexp.MustCompile(`^v[0-9]+\.`)
 	pipeline  = regexp.MustCompile(`^(https://[^/]+/[^@]*?[^/@])(?:/(\.gitlab-ci\.yml))?(@refs/.*)$`)
 )
+
+// lowerCase returns the identity with the domain of its address in lower case, if a subject of the form has that.
+func (j *judge) lowerCase(f form) (cosign.Identity, bool) {
+	made := j.identity
+	name, domain, ok := strings.Cut(made.Subject, "@")
+	made.Subject = name + "@" + strings.ToLower(domain)
+	return made, ok && f.valid(made.Subject)
+}
+
+// wrote reports whether the author of an identity wrote a value, and not only the beginning of several.
+func (j *judge) wrote(value string, way []cel.Clue) bool {
+	if spelled := written(j.identity.SubjectRegExp); strings.Contains(spelled, "@"+value) && strings.HasSuffix(spelled, value) {
+		return true
+	}
+	return slices.ContainsFunc(way, func(c cel.Clue) bool {
+		literal := strings.TrimSuffix(strings.TrimPrefix(unquoted(c.Pattern), ".*"), ".*")
+		return strings.HasSuffix(literal, "/"+value) || literal == value
+	})
+}

@@ -118,10 +118,15 @@ func (l *Layer) names() string {
 	return strings.Join(list, ", ")
 }
 
-// extend says what to do where no verifier is for an image.
-func (l *Layer) extend() string {
-	if own := l.own(); own != "" {
+// extend says what to do where no verifier is for an image, although a policy requires one. A Verifier in the namespace
+// does not count for a mandatory policy, and for any other policy of the cluster it hides every ClusterVerifier.
+func (l *Layer) extend(policy policy.ObjectRef) string {
+	own := l.own()
+	switch {
+	case own != "":
 		return fmt.Sprintf("add the image to spec.images of a Verifier in %s, or create a Verifier for it", own)
+	case policy.Namespace == "":
+		return policy.Owner("add the image to spec.images of a ClusterVerifier, or to create a ClusterVerifier for it")
 	}
 	return "create a Verifier for it in the namespace, or ask a cluster admin to add it to a ClusterVerifier"
 }

@@ -220,7 +220,7 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 	names := l.applying(ref, func(v *Verifier) bool { return slices.Contains(demand.Types, v.Type) || v.Type == "" })
 	if len(names) == 0 {
 		return policy.Requirement{}, PermanentWith(policy.ReasonNoSuchVerifier,
-			fmt.Errorf("it requires a Verifier of type %s, and none applies to %s", strings.Join(demand.Types, " or "), ref.Name()), l.extend())
+			fmt.Errorf("it requires a Verifier of type %s, and none applies to %s", strings.Join(demand.Types, " or "), ref.Name()), l.extend(source))
 	}
 	return policy.AnyOf(source, demand.AtLeast, names...)
 }
@@ -235,7 +235,7 @@ func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.
 	}
 	names := l.applying(ref, func(*Verifier) bool { return true })
 	if len(names) == 0 {
-		return policy.Requirement{}, PermanentWith(policy.ReasonNoSuchVerifier, fmt.Errorf("it has an expression, and no Verifier applies to %s", ref.Name()), l.extend())
+		return policy.Requirement{}, PermanentWith(policy.ReasonNoSuchVerifier, fmt.Errorf("it has an expression, and no Verifier applies to %s", ref.Name()), l.extend(source))
 	}
 	return policy.Matching(source, demand.AtLeast, demand.Condition, names...)
 }
@@ -346,18 +346,22 @@ func (t *task) add(l *Layer, name string, ref image.Reference, seen []bool) {
 	case v.Broken != nil:
 		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken.Error(), Remediation: repair(v.Source, v.Broken)}))
 	case !v.matches(ref):
-		t.missing = append(t.missing, v.elsewhere(ref))
+		t.missing = append(t.missing, v.elsewhere(t.rules.Source, ref))
 	default:
 		t.verifiers = append(t.verifiers, v)
 	}
 	seen[i] = true
 }
 
-// elsewhere returns the finding of a verifier that is not for ref.
-func (v *Verifier) elsewhere(ref image.Reference) policy.Finding {
+// elsewhere returns the finding of a verifier that a policy requires and that is not for ref.
+func (v *Verifier) elsewhere(requires policy.ObjectRef, ref image.Reference) policy.Finding {
+	another := ", or require another Verifier"
+	if requires.Namespace == "" && v.Source.Namespace == "" {
+		another = ", or to require another Verifier"
+	}
 	return v.finding(policy.Finding{Reason: policy.ReasonNotForThisImage,
 		Message:     fmt.Sprintf("%s is not for %s: its images do not match", v.Source, ref.Name()),
-		Remediation: v.Source.Owner("add the image to spec.images of the Verifier") + ", or require another Verifier"})
+		Remediation: v.Source.Owner("add the image to spec.images of the "+v.Source.Kind) + another})
 }
 
 // pending returns an Unknown finding for each verifier that has yet to run.

@@ -117,11 +117,16 @@ func (f *serviceFlags) unknown(namespace string, loaded service.Loaded) string {
 	if near, ok := policy.Nearest(namespace, names); ok {
 		return fmt.Sprintf("%s; did you mean %s?", text, near)
 	}
-	switch more := len(names) - maxNames; {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return text + "; the files have no namespaces"
-	case more > 0:
-		return fmt.Sprintf("%s; the files have %s and %d more", text, strings.Join(names[:maxNames], ", "), more)
 	}
-	return fmt.Sprintf("%s; the files have %s", text, strings.Join(names, ", "))
+	return fmt.Sprintf("%s; the files have %s", text, firstNames(names))
+}
+
+// firstNames lists the first names, and says how many there are more.
+func firstNames(names []string) string {
+	if more := len(names) - maxNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }

@@ -33,6 +33,13 @@ type printedDeleted struct {
 	Adopted                []string         `json:"adoptedNamespaces"`
 	Freed                  bool             `json:"operatorFinalizerRemoved,omitempty"`
 	Objects                []printedOutcome `json:"objects"`
+	// HomeNamespace is the one whose rules end in the namespaces of RulesEndIn, and Preview the command that shows which
+	// verdicts change with the Tenant, if some may.
+	HomeNamespace string   `json:"homeNamespace,omitempty"`
+	RulesEndIn    []string `json:"rulesEndIn"`
+	Preview       string   `json:"preview,omitempty"`
+	// Bindings are ClusterRoleBindings of the team's people that no Tenant has made, so they stay.
+	Bindings []string `json:"keptClusterRoleBindings"`
 }
 
 func newTenantDelete(by person) *cobra.Command {
@@ -45,6 +52,9 @@ func newTenantDelete(by person) *cobra.Command {
 ServiceAccounts, then the Tenant. Workloads, quotas and network policies stay. If
 spec.namespaceReclaimPolicy is DeleteCreated, or with --delete-namespaces, delete also removes the
 namespaces that were created for the Tenant. It never removes an adopted namespace.
+
+The rules of the home namespace end in the namespaces that stay, so the cluster's rules may admit
+what was denied. To see which verdicts change, run: landwaiter preview --delete tenant/NAME -A
 
 Without --yes, delete only prints what would happen and what stays. If the operator is running, it
 deletes the objects, and this command waits for it. If the operator is gone (it has no Deployment
@@ -86,7 +96,11 @@ Exit codes (64 and 69: see landwaiter --help):
 				}
 				return notGone(name, err)
 			}
-			if err := by.output.print(cmd, printableDeletion(tenant, deletion, !flags.yes)); err != nil {
+			bindings, err := engine.LeftOver(ctx, tenant)
+			if err != nil { // the Tenant may be gone already, and that is what was asked for
+				program.SayLines(cmd.ErrOrStderr(), "landwaiter: it is unknown which ClusterRoleBindings of the team stay: "+err.Error())
+			}
+			if err := by.output.print(cmd, printableDeletion(tenant, deletion, bindings, !flags.yes)); err != nil {
 				return err
 			}
 			if !flags.yes {
@@ -164,12 +178,27 @@ func notGone(name string, err error) error {
 	return notApplied(err)
 }
 
-func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, dryRun bool) printedDeleted {
-	return printedDeleted{DryRun: dryRun, Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
-		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Freed: d.Freed, Objects: append([]printedOutcome{}, d.Outcomes...)}
+func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, bindings []string, dryRun bool) printedDeleted {
+	p := printedDeleted{DryRun: dryRun, Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
+		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Freed: d.Freed, Objects: append([]printedOutcome{}, d.Outcomes...),
+		RulesEndIn: []string{}, Bindings: append([]string{}, bindings...)}
+	home, level := tenant.Spec.HomeNamespace, tenant.Spec.Verification.PolicyLevel
+	if home == "" { // the Tenant was gone already, and its rules with it
+		return p
+	}
+	stay := slices.Concat(d.Kept, d.Adopted, tenant.Spec.Namespaces) // a Tenant's rules hold in what it lists, adopted or not
+	slices.Sort(stay)
+	stay = slices.DeleteFunc(slices.Compact(stay), func(n string) bool { return slices.Contains(d.Deleted, n) })
+	if level != v1beta1.PolicyLevelCluster {
+		p.HomeNamespace, p.RulesEndIn = home, slices.DeleteFunc(slices.Clone(stay), func(n string) bool { return n == home })
+	}
+	if dryRun && (len(p.RulesEndIn) > 0 || len(stay) > 0 && level != v1beta1.PolicyLevelNamespace && level != "") {
+		p.Preview = "landwaiter preview --delete tenant/" + tenant.Name + " -A"
+	}
+	return p
 }
 
-// show prints one line.
+// show prints one line about objects, and what else the deletion changes.
 func (p printedDeleted) show(s *screen) {
 	would := ""
 	if p.DryRun {
@@ -189,4 +218,17 @@ func (p printedDeleted) show(s *screen) {
 		parts = append(parts, "the operator's finalizer "+would+"removed, because no operator runs")
 	}
 	s.line("tenant %s: %s", p.Tenant, strings.Join(parts, ", "))
+	if len(p.RulesEndIn) > 0 {
+		ends := "no longer apply"
+		if p.DryRun {
+			ends = "would no longer apply"
+		}
+		s.line("The rules of home namespace %s %s in %s: the cluster's rules may admit images there that are denied now.", p.HomeNamespace, ends, firstNames(p.RulesEndIn))
+	}
+	if p.Preview != "" {
+		s.line("To see which verdicts change: %s", p.Preview)
+	}
+	if len(p.Bindings) > 0 {
+		s.line("%s of the team's people %skept. To delete: kubectl delete clusterrolebinding %s", amount(len(p.Bindings), "ClusterRoleBinding"), would, strings.Join(p.Bindings, " "))
+	}
 }

@@ -4,6 +4,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -357,4 +358,24 @@ func TestTheProgramIsAPluginOfKubectl(t *testing.T) {
 	r := everything.Run(t, "", append(ask, "--as", "somebody-else")...)
 	require.Equal(t, 2, r.Code, r.Stderr)
 	require.Equal(t, "undecided", r.Stdout, "who is impersonated may read nothing")
+}
+
+// The command is the one that tenant delete prints.
+func TestPreviewOfADeletedTenantShowsWhoseRulesEnd(t *testing.T) {
+	w := withExamples(t)
+	admin := w.somebody(t, "leaver", readsEverything())
+	tenant := suite.Object("%s", "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: leaving}\nspec: {homeNamespace: team-b, namespaces: [team-c]}")
+	require.NoError(t, w.Apply(t.Context(), tenant))
+	t.Cleanup(func() { require.NoError(t, w.Client.Delete(context.Background(), tenant)) })
+	dry := admin.landwaiter.Run(t, "", "tenant", "delete", "leaving", "-o", "json")
+	require.Equal(t, 1, dry.Code, dry.Stderr)
+	var said struct {
+		Preview    string
+		RulesEndIn []string
+	}
+	require.NoError(t, json.Unmarshal([]byte(dry.Stdout), &said))
+	require.Equal(t, []string{"team-c"}, said.RulesEndIn)
+	r := admin.landwaiter.Run(t, "", strings.Fields(said.Preview)[1:]...)
+	require.NotEqual(t, 64, r.Code, r.Stderr)
+	require.Regexp(t, `(?m)^team-c +Pod/base +\S+/shared/base:v1 +DENIED +ALLOWED `, r.Stdout, "only the team's rules denied it")
 }

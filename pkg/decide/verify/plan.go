@@ -355,13 +355,13 @@ func (t *task) add(l *Layer, name string, ref image.Reference, seen []bool) {
 
 // elsewhere returns the finding of a verifier that a policy requires and that is not for ref.
 func (v *Verifier) elsewhere(requires policy.ObjectRef, ref image.Reference) policy.Finding {
-	another := ", or require another Verifier"
-	if requires.Namespace == "" && v.Source.Namespace == "" {
-		another = ", or to require another Verifier"
-	}
-	return v.finding(policy.Finding{Reason: policy.ReasonNotForThisImage,
+	f := policy.Finding{Reason: policy.ReasonNotForThisImage,
 		Message:     fmt.Sprintf("%s is not for %s: its images do not match", v.Source, ref.Name()),
-		Remediation: v.Source.Owner("add the image to spec.images of the "+v.Source.Kind) + another})
+		Remediation: v.Source.Owner("add the image to spec.images of the Verifier") + ", or require another Verifier"}
+	if requires.Namespace == "" && v.Source.Namespace == "" { // a cluster admin's choice, too
+		f.Remediation = requires.Owner("add the image to spec.images of the ClusterVerifier, or to require another ClusterVerifier")
+	}
+	return v.finding(f)
 }
 
 // pending returns an Unknown finding for each verifier that has yet to run.

@@ -53,15 +53,21 @@ func (r *rendering) namespaceMaker() {
 // TenantReader returns the name of the ClusterRole and the ClusterRoleBinding with which a team reads its own Tenant.
 func TenantReader(tenant string) string { return tenant + "-tenant-reader" }
 
-// tenantReader lets the team's people read their own Tenant, which tells them, and commands that they run, where their
-// rules are.
-func (r *rendering) tenantReader() {
+// People returns everybody to whom spec.access gives a role, each once.
+func People(tenant *v1beta1.Tenant) []rbacv1.Subject {
 	var people []rbacv1.Subject
-	for _, person := range subjects(slices.Concat(r.Spec.Access.Admins, r.Spec.Access.Developers, r.Spec.Access.Viewers)) {
+	for _, person := range subjects(slices.Concat(tenant.Spec.Access.Admins, tenant.Spec.Access.Developers, tenant.Spec.Access.Viewers)) {
 		if !slices.Contains(people, person) {
 			people = append(people, person)
 		}
 	}
+	return people
+}
+
+// tenantReader lets the team's people read their own Tenant, which tells them, and commands that they run, where their
+// rules are.
+func (r *rendering) tenantReader() {
+	people := People(r.Tenant)
 	if len(people) == 0 {
 		return
 	}

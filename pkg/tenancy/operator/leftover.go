@@ -1,0 +1,45 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// clusterReader ends the name of the chart's ClusterRole with which a team's admins read the rules of the cluster. The
+// pages bind it as NAME-cluster-reader.
+const clusterReader = "-cluster-reader"
+
+// LeftOver returns the ClusterRoleBindings that stay when a Tenant goes, because a cluster admin made them by hand for
+// the team's people: those that let them read the cluster's rules, and their Tenant. It returns none if the engine's
+// account may not list them.
+func (e *Engine) LeftOver(ctx context.Context, tenant *v1beta1.Tenant) ([]string, error) {
+	var bindings rbacv1.ClusterRoleBindingList
+	if err := e.client.List(ctx, &bindings); err != nil {
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("list ClusterRoleBindings: %w", err)
+	}
+	people := onboard.People(tenant)
+	var names []string
+	for i := range bindings.Items {
+		binding := &bindings.Items[i]
+		theirs := len(binding.Subjects) > 0 && !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return !slices.Contains(people, s) })
+		switch {
+		case binding.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform: // goes with the Tenant
+		case binding.Name == onboard.TenantReader(tenant.Name),
+			strings.HasSuffix(binding.RoleRef.Name, clusterReader) && (theirs || binding.Name == tenant.Name+clusterReader):
+			names = append(names, binding.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,52 @@
+package operator
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+func TestBindingsThatNoTenantMadeAreNamedWhenItGoes(t *testing.T) {
+	binding := func(name, role string, labels map[string]string, groups ...string) client.Object {
+		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
+		for _, group := range groups {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: group})
+		}
+		return b
+	}
+	green := team("green", "web")
+	green.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: "Group", Name: "green-admins"}}
+	c := fakeClient(t, interceptor.Funcs{},
+		binding("green-cluster-reader", "landwaiter-cluster-reader", nil, "somebody"),
+		binding("previews", "lw-cluster-reader", nil, "green-admins"),
+		binding("everybody", "landwaiter-cluster-reader", nil, "green-admins", "red-admins"),
+		binding("nobody", "landwaiter-cluster-reader", nil),
+		binding("green-admins", "view", nil, "green-admins"),
+		binding("green-tenant-reader", "green-tenant-reader", labelsOf("green"), "green-admins"),
+		binding("red-tenant-reader", "red-tenant-reader", nil, "red-admins"))
+	names, err := New(c, Options{}).LeftOver(t.Context(), green)
+	require.NoError(t, err)
+	require.Equal(t, []string{"green-cluster-reader", "previews"}, names, "not what others use too, nor what goes with the Tenant")
+
+	names, err = New(c, Options{}).LeftOver(t.Context(), team("red"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"red-tenant-reader"}, names, "an admin made it beside the operator")
+}
+
+func TestWhoMayNotListBindingsDeletesATenantAllTheSame(t *testing.T) {
+	c := fakeClient(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterrolebindings"}, "", nil)
+	}})
+	names, err := New(c, Options{}).LeftOver(t.Context(), team("green"))
+	require.NoError(t, err)
+	require.Empty(t, names)
+}

@@ -255,9 +255,13 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 	if found == nil || p.Reason != policy.ReasonNotFound {
 		return "", false
 	}
+	kinds := []string{found[1]}
+	if found[1] == "Verifier" && (p.Source.Namespace == "" || !c.has("Verifier", p.Source.Namespace)) {
+		kinds = append(kinds, "ClusterVerifier") // a policy names both kinds alike
+	}
 	var names []string
 	for ref := range c.places {
-		if ref.Kind == found[1] && (ref.Namespace == p.Source.Namespace || ref.Namespace == "") {
+		if slices.Contains(kinds, ref.Kind) && (ref.Namespace == p.Source.Namespace || ref.Namespace == "") {
 			names = append(names, ref.Name)
 		}
 	}

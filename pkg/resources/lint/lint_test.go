@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -411,4 +412,23 @@ func TestPatchesOfKustomizationsAreNoObjects(t *testing.T) {
 	t.Chdir(filepath.Join(root, "tenants"))
 	_, err = lint.Check(t.Context(), []string{"prod/c.yaml"}, strings.NewReader(""), conditions.Check)
 	require.ErrorContains(t, err, "prod/c.yaml: it is a patch of prod/kustomization.yaml, so what it contains is no object; to check what kustomizations build, run landwaiter platform check ..")
+}
+
+// A policy of the cluster names ClusterVerifiers as "Verifier", and so does a team without Verifiers.
+func TestATypoInTheNameOfAClusterVerifierIsAWarning(t *testing.T) {
+	clusterVerifier := "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: acme-platform}\nspec: {type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}\n---\n"
+	const rules = "{rules: [{images: ['**'], require: [{anyOf: [acme-plattform]}]}]}"
+	for name, text := range map[string]string{
+		"in a policy of the cluster":              clusterVerifier + strings.Replace(object("ClusterVerificationPolicy", rules), ", namespace: team-a", "", 1),
+		"in a policy of a team without Verifiers": clusterVerifier + object("VerificationPolicy", rules),
+	} {
+		report, _ := findingsOf(t, text)
+		i := slices.IndexFunc(report.Findings, func(f resource.Finding) bool { return f.ID == string(policy.ReasonNotFound) })
+		require.GreaterOrEqual(t, i, 0, name)
+		require.Equal(t, resource.Warning, report.Findings[i].Severity, name)
+		require.Equal(t, "did you mean acme-platform?", report.Findings[i].Fix, name)
+	}
+	hidden := clusterVerifier + object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", rules)
+	_, found := findingsOf(t, hidden)
+	require.NotContains(t, found, "did you mean acme-platform?", "no ClusterVerifier applies beside the team's")
 }

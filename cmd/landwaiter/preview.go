@@ -350,6 +350,9 @@ func (l *look) warn(scope live.Scope) {
 			program.Say(l.stderr, "%s: %s: %s: %s", resource.ReviewSeverity(p.Source, p.Reason), p.Source, p.Reason, program.Plain(p.Message))
 		}
 	}
+	for _, line := range l.change.Unmatched(mapped(l.rows, func(r live.Row) live.Use { return r.Use }), l.before, l.after) {
+		program.Say(l.stderr, "note: %s", line)
+	}
 	if scope.All {
 		return
 	}

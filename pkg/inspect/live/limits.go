@@ -52,6 +52,10 @@ const (
 	// maxLosses is how many rules that images lose are named, and maxLostImages how many images of each.
 	maxLosses     = 20
 	maxLostImages = 3
+	// maxNear is how many near names of images a note about a policy has, and maxEdits how many letters of a name may be
+	// wrong: enough for two that are swapped.
+	maxNear  = 3
+	maxEdits = 2
 	// maxParallel bounds the images that are judged at a time, as for other commands: what a
 	// registry bears from one machine.
 	maxParallel = 16

@@ -15,6 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -153,32 +154,70 @@ func same(text, kind, plural string) bool {
 // between before and after.
 //
 // The hosts in a pull secret say to whom its logins go. So a pull secret is newly sent only
-// if after has a store that before has not, and whose proxy, authorities or plain HTTP let
-// somebody else answer for such a host. Stores of all levels count for that, because those
-// of the cluster say how the registries of the others are reached.
+// if after has a store that before has not, whose proxy, authorities or plain HTTP let
+// somebody else answer for such a host, and a store with the secret is for that host. Stores of
+// all levels count for that, because those of the cluster say how the registries of the others
+// are reached.
 func newlySent(before, after resource.Objects, touched map[policy.ObjectRef]bool) map[policy.ObjectRef]policy.ObjectRef {
 	known := sendings(before, nil)
 	newly := map[policy.ObjectRef]policy.ObjectRef{}
-	var detour policy.ObjectRef
-	var pulls []policy.ObjectRef
+	hosts := map[policy.ObjectRef][]string{}
+	for _, object := range after.Resources {
+		hosts[resource.RefOf(object)] = hostsOf(object)
+	}
+	var detours []policy.ObjectRef
+	pulls := map[policy.ObjectRef][]policy.ObjectRef{} // by secret, the stores with it
 	for s, by := range sendings(after, touched) {
 		_, earlier := known[s]
 		switch {
 		case s.use == resource.PullSecret:
-			pulls = append(pulls, s.secret)
+			pulls[s.secret] = append(pulls[s.secret], by)
 		case earlier:
 		case s.use == resource.Credential:
 			newly[s.secret] = by
-		case detour.Name == "" || by.String() < detour.String():
-			detour = by
+		default:
+			detours = append(detours, by)
 		}
 	}
-	if detour.Name != "" {
-		for _, secret := range pulls {
-			newly[secret] = detour
+	slices.SortFunc(detours, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
+	for secret, stores := range pulls {
+		at := slices.IndexFunc(detours, func(detour policy.ObjectRef) bool {
+			return slices.ContainsFunc(stores, func(store policy.ObjectRef) bool { return overlap(hosts[detour], hosts[store]) })
+		})
+		if at >= 0 {
+			newly[secret] = detours[at]
 		}
 	}
 	return newly
+}
+
+// hostsOf returns the hosts that a resource sends to because images or evidence are there.
+func hostsOf(object v1beta1.Object) (hosts []string) {
+	for _, f := range resource.FieldsOf(object) {
+		if f.Use == resource.Registry || f.Use == resource.Place {
+			host, _, _ := strings.Cut(f.Name, "/")
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// overlap reports whether two resources may send to one host. Patterns, and what is no host, may be any.
+func overlap(a, b []string) bool {
+	canonical := func(host string) string {
+		ref, err := image.Parse(host + "/x")
+		if err != nil || ref.Host == "" {
+			return "*"
+		}
+		return ref.Host
+	}
+	return slices.ContainsFunc(a, func(one string) bool {
+		one = canonical(one)
+		return slices.ContainsFunc(b, func(other string) bool {
+			other = canonical(other)
+			return one == "*" || other == "*" || one == other
+		})
+	})
 }
 
 // sending is a Secret with all that decides where it goes. With [resource.Authority] it is no

@@ -282,6 +282,12 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 				}
 				have[source] = true
 				if by, newly := sent[source]; newly {
+					if err := r.fetch(ctx, source); err != nil { // what does not exist is sent to nobody
+						return err
+					}
+					if r.material[source] == nil && r.unread[source] == "" {
+						continue
+					}
 					o.Unreadable = append(o.Unreadable, resource.Unreadable{Source: source, Why: unsent(source, by)})
 					continue
 				}

@@ -153,3 +153,67 @@ func TestALoginArrivesAtAnotherServerOnlyIfTheChangeIsTrusted(t *testing.T) {
 		}
 	}
 }
+
+// clusterStore returns a ClusterStore of a registry.
+func clusterStore(name, host string, plain bool, secrets ...string) *v1beta1.ClusterStore {
+	store := &v1beta1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	store.Spec.Registries, store.Spec.InsecurePlainHTTP = []string{host}, plain
+	for _, secret := range secrets {
+		store.Spec.ImagePullSecrets = append(store.Spec.ImagePullSecrets, v1beta1.Reference{Name: secret})
+	}
+	return store
+}
+
+func TestOnlyLoginsForTheHostsOfAChangedWayAreHeldBack(t *testing.T) {
+	pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"a.example.com:5000":{"username":"u","password":"p"}}}`)}}
+	mirrored := clusterStore("pulls", "b.example.com:5000", false, "pull")
+	mirrored.Spec.Mirrors = []v1beta1.Mirror{{Host: "a.example.com:5000"}}
+	for name, c := range map[string]struct {
+		is     *v1beta1.ClusterStore
+		change *v1beta1.ClusterStore
+		why    string
+	}{
+		"plain HTTP to another host":           {clusterStore("pulls", "a.example.com:5000", false, "pull"), clusterStore("plain", "c.example.com:5000", true), ""},
+		"plain HTTP to the host":               {clusterStore("pulls", "a.example.com:5000", false, "pull"), clusterStore("plain", "A.example.com:5000", true), "ClusterStore plain send Secret home/pull"},
+		"plain HTTP to a mirror of the host":   {mirrored, clusterStore("plain", "a.example.com:5000", true), "ClusterStore plain send Secret home/pull"},
+		"a pattern that may be for the host":   {clusterStore("pulls", "*.example.com", false, "pull"), clusterStore("plain", "a.example.com", true), "ClusterStore plain send Secret home/pull"},
+		"its own Secret":                       {clusterStore("other", "x.example.com", false), clusterStore("plain", "c.example.com:5000", true, "pull"), "ClusterStore plain send Secret home/pull"},
+		"its own Secret, which does not exist": {clusterStore("other", "x.example.com", false), clusterStore("plain", "c.example.com:5000", true, "missing"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := Change{}
+			require.NoError(t, change.Objects.Add(c.change))
+			_, after, err := reader(t, pull, c.is).Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
+			require.NoError(t, err)
+			if c.why == "" {
+				require.Empty(t, after.Objects.Unreadable)
+				return
+			}
+			require.Len(t, after.Objects.Unreadable, 1)
+			require.Contains(t, after.Objects.Unreadable[0].Why, c.why)
+		})
+	}
+}
+
+func TestALoginThatIsHeldBackBlamesNoServer(t *testing.T) {
+	change := Change{}
+	require.NoError(t, change.Objects.Add(clusterStore("too", "a.example.com:5000", true)))
+	pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)}}
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	verifier := &v1beta1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
+	verifier.Spec.Type, verifier.Spec.Cosign = v1beta1.VerifierTypeCosign, &v1beta1.CosignVerifier{}
+	verifier.Spec.Cosign.Keys = &v1beta1.Keys{Inline: string(key.PEM), TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}
+	before, after, err := reader(t, pull, verifier, clusterStore("pulls", "a.example.com:5000", false, "pull")).Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
+	require.NoError(t, err)
+	s, _, err := service.Open(t.Context(), before.Objects, service.Options{})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	next, _ := s.Rehearse(t.Context(), after.Objects)
+	ref, err := image.Parse("a.example.com:5000/app:v1")
+	require.NoError(t, err)
+	verdict := next.Verify(t.Context(), team, ref).Verdict
+	require.Equal(t, policy.Undecided, verdict.Outcome())
+	require.Contains(t, verdict.Reason, "use landwaiter preview --send-secrets")
+	require.NotContains(t, verdict.Text(), "tries again by itself")
+}

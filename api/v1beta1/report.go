@@ -119,7 +119,7 @@ const (
 	// issuer and subject of an identity, or the subject of a certificate. It has at most five names and
 	// 512 bytes, is only in ReportRunning, and is missing for an image that needs no signature.
 	PropertySigners = "signers"
-	// PropertySince is when the verdict last changed.
+	// PropertySince is when the verdict last changed, or was the same again after a new pod with the image was denied.
 	PropertySince = "since"
 	// PropertyLooked is when Landwaiter last looked for evidence of an image with ReportFail, to ten minutes: a
 	// signature made since may not be in the report yet.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
@@ -75,12 +76,30 @@ func (r *refreshing) judge(image string) bool {
 		return true
 	}
 	after, denied := before.next(found, r.now)
+	if allows(resultOf(found.result)) && r.deniedBetween(image, after, found.at) {
+		after.since = found.at.UTC().Truncate(time.Second)
+	}
 	r.next[image] = after
 	if denied {
 		_, since := before.decided()
 		r.revoked = append(r.revoked, revocation{image, since, after})
 	}
 	return true
+}
+
+// deniedBetween reports whether a new pod with an image was denied after the image was allowed, and before it was
+// verified last: the rules denied it for a moment in which what runs was not verified. What readers are told since when
+// it is allowed must be later than that denial.
+func (r *refreshing) deniedBetween(name string, allowed state, verified time.Time) bool {
+	if len(r.denials) == 0 {
+		return false
+	}
+	ref, err := image.Parse(name)
+	if err != nil {
+		return false
+	}
+	d := r.denials[ref.String()]
+	return d != nil && d.last.After(allowed.since) && verified.After(d.last.Add(time.Second)) && (d.digest == "" || allowed.digest == "" || d.digest == allowed.digest)
 }
 
 // fits reports whether there is room for an image that is only known from before. What is

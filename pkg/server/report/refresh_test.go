@@ -224,3 +224,37 @@ func TestAnAccountWithManyPodsTakesNoRoomOfAnother(t *testing.T) {
 		require.Positive(t, out)
 	})
 }
+
+// The rules denied an image for seconds, in which what runs was not verified: a reader of the denial is told that it is
+// allowed since.
+func TestAnImageThatIsVerifiedAgainAfterADenialIsAllowedSinceThen(t *testing.T) {
+	for name, c := range map[string]struct {
+		image    string
+		denied   note
+		verified time.Time
+		result   verify.Result
+		since    time.Time
+	}{
+		"verified after the denial":          {imageOne, note{Image: imageOne, Digest: "sha256:1", Last: at(5)}, at(6), allowed, at(6)},
+		"of an unknown digest":               {imageOne, note{Image: imageOne, Last: at(5)}, at(6), allowed, at(6)},
+		"written in another way":             {"app:1", note{Image: "docker.io/library/app:1", Last: at(5)}, at(6), allowed, at(6)},
+		"verified before the denial":         {imageOne, note{Image: imageOne, Last: at(5)}, at(4), allowed, at(0)},
+		"verified in the second of it":       {imageOne, note{Image: imageOne, Last: at(5)}, at(5).Add(time.Second / 2), allowed, at(0)},
+		"another digest of the tag":          {imageOne, note{Image: imageOne, Digest: "sha256:2", Last: at(5)}, at(6), allowed, at(0)},
+		"another image":                      {imageOne, note{Image: imageTwo, Last: at(5)}, at(6), allowed, at(0)},
+		"the registry does not answer since": {imageOne, note{Image: imageOne, Last: at(5)}, at(6), undecided, at(0)},
+		"denied ever since":                  {imageOne, note{Image: imageOne, Last: at(5)}, at(6), denied, at(7)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSpace()
+			running := []workload.Running{runs(web, "main", c.image)}
+			s.renew(running, map[string]finding{c.image: {result: allowed, at: at(0)}}, at(0))
+			c.denied.Counter, c.denied.First, c.denied.Count = "a", c.denied.Last, 1
+			s.fold(c.denied, at(6))
+			for range 2 { // it stays so
+				s.renew(running, map[string]finding{c.image: {result: c.result, at: c.verified}}, at(7))
+				require.Equal(t, c.since, s.images[c.image].since)
+			}
+		})
+	}
+}

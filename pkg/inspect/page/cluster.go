@@ -16,7 +16,7 @@ import (
 
 // clusterModel is the view of the cluster, or of as much of it as the person may read.
 type clusterModel struct {
-	Alarms     []string
+	Alarms     alarms
 	Teams      []teamRow
 	Namespaces []namespaceRow
 	Pages      pages
@@ -25,6 +25,7 @@ type clusterModel struct {
 	Resources  []attentionRow
 	Findings   []findingRow
 	Checking   bool // the findings are not known yet
+	CheckedAt  string
 	Unchecked  []string
 	Notes      []string
 	NotShown   []string
@@ -119,13 +120,19 @@ func clusterOf(s live.Status, checked Checked, team string, page int, now time.T
 
 // alarmsOf says that no replica answers, which denies every new pod: it belongs wherever somebody asks
 // why there is none.
-func alarmsOf(checked Checked) (alarms []string) {
+func alarmsOf(checked Checked) (found alarms) {
 	for _, f := range checked.Findings {
 		if f.Down {
-			alarms = append(alarms, f.Text)
+			found.Texts = append(found.Texts, f.Text)
 		}
 	}
-	return alarms
+	return found
+}
+
+// alarms are what check found to deny every new pod, and when: check is read less often than the rest of a view.
+type alarms struct {
+	Texts []string
+	At    string
 }
 
 // clusterView answers the first address.
@@ -145,6 +152,10 @@ func (s *Site) clusterView(r *http.Request) view {
 		m.Only = string(s.Namespace)
 	}
 	m.Checking = !checked.Known && checked.Err == nil
+	if checked.Err == nil { // otherwise what is known is older
+		m.CheckedAt = asOf(checked.At)
+		m.Alarms.At = m.CheckedAt
+	}
 	b.AsOf, b.Trouble, b.Pending = asOf(status.At), trouble, !status.Known && len(trouble) == 0 || m.Checking
 	if checked.Err != nil {
 		b.Trouble = append(b.Trouble, "the installation could not be checked: "+said(checked.Err))

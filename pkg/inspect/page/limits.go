@@ -4,9 +4,9 @@ import "time"
 
 const (
 	// statusAge, checkAge and explainAge are how old facts get before somebody who looks has them read
-	// again. A check reads four times as much as a status, and sees outages.
+	// again. A check reads four times as much as a status, and sees outages. A view says when it was.
 	statusAge  = 15 * time.Second
-	checkAge   = time.Minute
+	checkAge   = 30 * time.Second
 	explainAge = 5 * time.Minute
 	// slowly is how many times as long as it took to read facts they are fresh at least, so that an open
 	// page is a small load for the API server.

@@ -15,7 +15,7 @@ import (
 
 // namespaceModel is the view of one namespace.
 type namespaceModel struct {
-	Alarms     []string
+	Alarms     alarms
 	Name, Team string
 	Contacts   []live.Contact
 	Known      bool // it was read
@@ -96,6 +96,9 @@ func (s *Site) namespaceView(r *http.Request, name string) view {
 	checked := s.check.get(r.Context(), patience/5)
 	m := namespaceOf(status.Value, namespace, checked.Value.Actions, page, s.now())
 	m.Alarms, m.Checking = alarmsOf(checked.Value), !checked.Known && checked.Err == nil
+	if checked.Err == nil {
+		m.Alarms.At = asOf(checked.At)
+	}
 	b.Pending = !status.Known && status.Err == nil || m.Checking
 	if s.Files {
 		m.Notes = nil // they are about reports

@@ -147,6 +147,22 @@ func previewed(s *Site, namespace, text string) *httptest.ResponseRecorder {
 	return answer(s, asked(s, http.MethodPost, "/whatif", strings.NewReader(url.Values{"namespace": {namespace}, "text": {text}}.Encode())))
 }
 
+// A check is read less often than a status, so that a view must not show findings under the time of the status.
+func TestFindingsHaveTheTimeOfTheirOwnCheck(t *testing.T) {
+	s := siteOf(t, shop(""))
+	const at = "2026-11-28 11:59:00 UTC"
+	answer(s, asked(s, http.MethodGet, "/", nil)) // reads everything
+	s.check.mu.Lock()
+	s.check.at = now().Add(-time.Minute)
+	s.check.took = time.Hour // it stays
+	s.check.mu.Unlock()
+	for address, want := range map[string]string{"/": `Checked at <span id="checked-at">` + at, "/namespaces/shop": "(checked at " + at + ")"} {
+		body := answer(s, asked(s, http.MethodGet, address, nil)).Body.String()
+		require.Contains(t, body, want, address)
+		require.Contains(t, body, `<span id="as-of">2026-11-28 12:00:00 UTC`, address)
+	}
+}
+
 func TestTheViewsShowWhatTheCommandsPrint(t *testing.T) {
 	s := siteOf(t, shop(""))
 	for address, wants := range map[string][]string{

@@ -323,3 +323,45 @@ func FuzzPullSecrets(f *testing.F) {
 		}
 	})
 }
+
+func TestLoginsForOtherHostsAloneAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys, registries, others []string
+	}{
+		"a mistyped host":          {[]string{"registry.exmaple.com"}, []string{"registry.example.com"}, []string{"registry.exmaple.com"}},
+		"another port":             {[]string{"r.example.com:5001"}, []string{"r.example.com:5000"}, []string{"r.example.com:5001"}},
+		"one of two fits":          {[]string{"a.example.com", "r.example.com/team"}, []string{"r.example.com"}, nil},
+		"a wildcard":               {[]string{"*.example.com"}, []string{"r.example.com"}, nil},
+		"another name of a hub":    {[]string{"https://index.docker.io/v1/"}, []string{"docker.io"}, nil},
+		"no login":                 {nil, []string{"docker.io"}, nil},
+		"the hub for another host": {[]string{"https://index.docker.io/v1/"}, []string{"r.example.com"}, []string{"docker.io"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logins registry.Logins
+			for _, key := range c.keys {
+				logins, _ = logins.Add(loginFor(key, registry.Credential{Username: "u", Password: "p"}))
+			}
+			require.Equal(t, c.others, logins.Elsewhere(c.registries))
+		})
+	}
+}
+
+func TestARefusedLoginIsSaidToBeOneAndWhoRenewsIt(t *testing.T) {
+	h := hostile.New()
+	t.Cleanup(h.Close)
+	h.Handle("", "/v2/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	})
+	for source, fix := range map[policy.ObjectRef]string{
+		{Kind: "Store", Namespace: "team-a", Name: "own"}: "renew the login for HOST that Store team-a/own uses, or let it read HOST/app",
+		{Kind: "ClusterStore", Name: "platform"}:          "ask a cluster admin to renew the login for HOST that ClusterStore platform uses, or let it read HOST/app",
+	} {
+		access := registry.Access{Namespace: "team-a", Hosts: plain(h.Host()), Stores: []registry.Store{{Source: source, Registries: []string{h.Host()}, Logins: loginFor(h.Host(), registry.Credential{Username: "u", Password: "wrong"})}}}
+		_, err := session(t, registry.Options{}, access).Resolve(t.Context(), parse(t, h.Host()+"/app:v1"))
+		found := verify.FindingOf(err)
+		require.Equal(t, policy.ReasonAccessDenied, found.Reason)
+		require.Contains(t, found.Message, "refuses access with the login of "+source.String()+", which is wrong, has expired, or may not read "+h.Host()+"/app")
+		require.Equal(t, strings.ReplaceAll(fix, "HOST", h.Host()), found.Remediation)
+	}
+}

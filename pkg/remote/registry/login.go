@@ -148,6 +148,28 @@ func (l Logins) For(host, repository string, named bool) (credentials []Credenti
 	return []Credential{{}}, false
 }
 
+// Elsewhere returns the first hosts that the logins are for, if there are some and none is for any of the given hosts,
+// whatever the repository: then none of them is ever used.
+func (l Logins) Elsewhere(hosts []string) (others []string) {
+	for i := range l {
+		login := &l[i]
+		if login.Serves != nil || slices.ContainsFunc(hosts, func(host string) bool {
+			name, port := splitPort(host)
+			return login.matches(name, port, strings.TrimPrefix(login.path, "/"))
+		}) {
+			return nil
+		}
+		host := cmp.Or(login.host, login.key)
+		if login.port != "" {
+			host = net.JoinHostPort(login.host, login.port)
+		}
+		if host = fmt.Sprintf("%.80s", host); len(others) < maxIgnored && !slices.Contains(others, host) {
+			others = append(others, host)
+		}
+	}
+	return others
+}
+
 // Add returns the logins of l and of a further pull secret, and how many it left out: of keys with wildcards, a store
 // has at most 32, since each is compared with every host. Logins with the same key stay in order.
 func (l Logins) Add(further Logins) (all Logins, leftOut int) {

@@ -45,7 +45,8 @@ func tryLogins[T any](p *location, absent bool, f func(*location) (T, error), en
 	if len(logins) == 1 {
 		as := *p
 		as.credential = logins[0]
-		return f(&as)
+		value, err = f(&as)
+		return value, as.loginRefused(err)
 	}
 	first := p.worked.get(p.at.Name())
 	var refusals []error
@@ -75,6 +76,18 @@ func refusal(err error, absent bool) bool {
 		return !slices.ContainsFunc(all, func(err error) bool { return !refusal(err, absent) })
 	}
 	return verify.HasReason(err, policy.ReasonAccessDenied) || verify.HasReason(err, policy.ReasonUntrustedTokenServer) || absent && verify.HasReason(err, policy.ReasonNotFound)
+}
+
+// loginRefused says of a refusal that there was a login, whose it is and who can renew it. It does not name the Secret:
+// that of a ClusterStore is none of a team's business.
+func (p *location) loginRefused(err error) error {
+	var refused *verify.PermanentError
+	store := p.store.Source
+	if !errors.As(err, &refused) || refused.Reason != policy.ReasonAccessDenied || p.credential == (Credential{}) || store == (policy.ObjectRef{}) {
+		return err
+	}
+	return verify.PermanentWith(refused.Reason, fmt.Errorf("%w with the login of %s, which is wrong, has expired, or may not read %s", err, store, p.at.Name()),
+		store.Owner(fmt.Sprintf("renew the login for %s that %s uses, or let it read %s", p.at.Host, store, p.at.Name())))
 }
 
 // allRefused is the error if no login is enough. What refuses access comes first: "not found" may mean that, too.

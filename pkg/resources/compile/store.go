@@ -32,7 +32,11 @@ func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) 
 	if err != nil {
 		s.Broken = Unusable(e.Source, err)
 		why, grant := resource.CutGrant(s.Broken.Error(), faultsOf(err)[0])
-		s.Broken = registry.Unusable(why, cmp.Or(grant, policy.OutsideOf(s.Broken)))
+		fix := cmp.Or(grant, policy.OutsideOf(s.Broken))
+		if fix == "" && e.Source.Namespace == "" { // a team cannot read the condition that the text names
+			fix = e.Source.Owner("correct " + e.Source.String())
+		}
+		s.Broken = registry.Unusable(why, fix)
 	}
 	s.CredentialsHash = DigestOf(s.Logins.Text())
 	login := s.CredentialsHash
@@ -123,6 +127,11 @@ func (s *Store) readSecret(field string, ref v1beta1.Reference, m Referenced) er
 	}
 	if len(found) == 0 {
 		ignored = append(ignored, "it has no login")
+	}
+	if len(s.Patterns) == 0 {
+		if others := found.Elsewhere(s.Registries); len(others) > 0 {
+			ignored = append(ignored, fmt.Sprintf("it has no login for %s, only for %s", strings.Join(s.Registries[:min(len(s.Registries), maxIgnored)], ", "), strings.Join(others, ", ")))
+		}
 	}
 	all, leftOut := s.Logins.Add(found)
 	if s.Logins = all; leftOut > 0 {

@@ -139,6 +139,14 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 	require.NotNil(t, storeFor(accessOf(t, snapshot, "team-a"), "registry.example.com").ClientCertificate)
 }
 
+// A team cannot read the condition of a ClusterStore, which says why.
+func TestTheDenialOfABrokenClusterStoreSaysWhomToAsk(t *testing.T) {
+	snapshot, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "corp", "registries: [registry.example.com]\nimagePullSecrets: [{name: gone}]")))
+	found := verify.FindingOf(storeFor(accessOf(t, snapshot, "team-a"), "registry.example.com").Broken)
+	require.Equal(t, "ClusterStore corp cannot be used; its condition Ready says why", found.Message)
+	require.Equal(t, "ask a cluster admin to correct ClusterStore corp", found.Remediation)
+}
+
 func TestABrokenProxyIsNotGoneAround(t *testing.T) {
 	snapshot, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: gone}}"),
 		written.Store("team-a", "own", "registry.example.com")))

@@ -30,13 +30,15 @@ func TestEntriesOfPullSecretsThatAreIgnoredAreNamed(t *testing.T) {
 	snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"),
 		written.Secret("team-a", "one", ".dockerconfigjson", `{"auths":{"r.example.com":{"username":"u","password":"p"},"s.example.com":{"auth":"hunter2"}},"credsStore":"desktop"}`),
 		written.Secret("team-a", "two", ".dockerconfigjson", `{"auths":{}}`),
-		written.Object("Store", "team-a", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: one}, {name: two}]")))
+		written.Secret("team-a", "three", ".dockerconfigjson", `{"auths":{"r.exmaple.com":{"username":"u","password":"hunter2"}}}`),
+		written.Object("Store", "team-a", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: one}, {name: two}, {name: three}]")))
 	require.Empty(t, problems)
 	ready := written.ReportOn(t, snapshot, "Store team-a/s").Ready
 	require.True(t, ready.True)
 	for _, said := range []string{
 		`spec.imagePullSecrets[0]: Secret team-a/one: entry "s.example.com" is ignored: auth is not`, "spec.imagePullSecrets[0]: Secret team-a/one: credsStore and credHelpers are ignored",
 		"spec.imagePullSecrets[1]: Secret team-a/two: it has no login",
+		"spec.imagePullSecrets[2]: Secret team-a/three: it has no login for r.example.com, only for r.exmaple.com",
 	} {
 		require.Contains(t, ready.Message, said)
 	}

@@ -354,6 +354,9 @@ func (l *look) warn(scope live.Scope) {
 		program.Say(l.stderr, "note: %s", line)
 	}
 	if scope.All {
+		for _, line := range l.change.Nowhere(l.after) {
+			program.Say(l.stderr, "note: %s", line)
+		}
 		return
 	}
 	if l.change.ClusterScoped() {

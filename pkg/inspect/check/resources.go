@@ -114,6 +114,11 @@ func notEffective(v *view, add func(resource.Finding)) {
 				f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "whoever it is for has the default quota", targetOf(o).edit()
 				break
 			}
+			if x, exception := o.(*v1beta1.ClusterException); exception && policy.Reason(c.Reason) == policy.ReasonAppliesNowhere {
+				f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "it excepts no image", targetOf(o).edit()
+				f.Fix = v.nearNamespace(x.Spec.Namespaces)
+				break
+			}
 			if o.GetNamespace() == "" {
 				continue // the next namespace may need it
 			}
@@ -131,6 +136,21 @@ func notEffective(v *view, add func(resource.Finding)) {
 		}
 		add(f)
 	}
+}
+
+// nearNamespace says which namespace may be meant by the first of the names that does not exist and is nearly one, ""
+// if none is.
+func (v *view) nearNamespace(names []string) string {
+	var all []string
+	for i := range v.Namespaces {
+		all = append(all, v.Namespaces[i].Name)
+	}
+	for _, name := range names {
+		if near, ok := policy.Nearest(name, all); ok {
+			return fmt.Sprintf("if %s means %s, correct the name", name, near)
+		}
+	}
+	return ""
 }
 
 // Review returns all that needs a review in resources of a cluster that has all of them.

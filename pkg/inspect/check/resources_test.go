@@ -121,3 +121,23 @@ func TestEveryReasonForAReviewIsAFinding(t *testing.T) {
 	require.ElementsMatch(t, []string{"RuleTooBroad team-a spec.rules[0] note", "RuleNeverReached team-a spec.rules[1] warning", "RuleNeverReached team-b  warning"}, found,
 		"a condition of another version counts, too, and Landwaiter decides what has one")
 }
+
+func TestAnExceptionForNamespacesThatDoNotExistIsANote(t *testing.T) {
+	inventory := sound(t)
+	require.NotEmpty(t, inventory.Namespaces)
+	name := inventory.Namespaces[0].Name
+	x := &v1beta1.ClusterException{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterException"}, ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	x.Spec.Namespaces = []string{name + "x"}
+	x.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionEffective, Status: metav1.ConditionFalse, Reason: string(policy.ReasonAppliesNowhere), Message: "none of its namespaces exists"}}
+	inventory.Resources = append(inventory.Resources, x)
+	found := false
+	for _, f := range check.Examine(inventory, schema.Embedded()).Findings {
+		if f.ID == check.ResourceUnused && f.Object == resource.RefOf(x) {
+			found = true
+			require.Equal(t, resource.Note, f.Severity)
+			require.Equal(t, "it excepts no image", f.Why)
+			require.Equal(t, "if "+name+"x means "+name+", correct the name", f.Fix)
+		}
+	}
+	require.True(t, found)
+}

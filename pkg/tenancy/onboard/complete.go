@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // maxName bounds a Tenant's name, which begins the names of its objects.
@@ -171,10 +173,29 @@ func checkReconciler(t *v1beta1.Tenant) error {
 	return nil
 }
 
+// limited returns the resources without a slash in their names that a ResourceQuota limits.
+func limited() []string {
+	return []string{"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage",
+		"pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"}
+}
+
+// quotaCounts reports whether an API server accepts a name in a ResourceQuota: it knows all that have no slash.
+func quotaCounts(name corev1.ResourceName) bool {
+	text := string(name)
+	return strings.Contains(text, "/") || strings.HasPrefix(strings.TrimPrefix(text, "requests."), corev1.ResourceHugePagesPrefix) || slices.Contains(limited(), text)
+}
+
 func checkIsolation(t *v1beta1.Tenant) error {
 	for name, quantity := range t.Spec.Isolation.Quota {
 		if quantity.Sign() < 0 || len(validation.IsQualifiedName(string(name))) > 0 {
 			return fmt.Errorf("spec.isolation.quota: %s: %s is not a limit; name a resource and an amount that is not negative, such as pods: \"50\"", name, quantity.String())
+		}
+		if !quotaCounts(name) {
+			known := "use the name of a resource that a ResourceQuota limits, such as pods or requests.cpu, or count/RESOURCE.GROUP"
+			if near, ok := policy.Nearest(string(name), limited()); ok {
+				known = "did you mean " + near + "?"
+			}
+			return fmt.Errorf("spec.isolation.quota: Kubernetes knows no resource %s; %s", name, known)
 		}
 	}
 	prefix := regexp.MustCompile(`^[a-z0-9][-a-z0-9.]*(:[0-9]+)?/([-a-z0-9._/]*/)?$`)

@@ -76,6 +76,12 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 		"spec.isolation.quota: pods: -1 is not a limit; name a resource and an amount": func(t *v1beta1.Tenant) {
 			t.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{"pods": resource.MustParse("-1")}
 		},
+		"spec.isolation.quota: Kubernetes knows no resource pod; did you mean pods?": func(t *v1beta1.Tenant) {
+			t.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{"pod": resource.MustParse("5")}
+		},
+		"spec.isolation.quota: Kubernetes knows no resource wholly-unknown; use the name of a resource": func(t *v1beta1.Tenant) {
+			t.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{"wholly-unknown": resource.MustParse("5")}
+		},
 		`spec.isolation.registries[0]: "example.com/web" is not a prefix; write host and path with a slash at the end, such as registry.example.com/web/`: func(t *v1beta1.Tenant) { t.Spec.Isolation.Registries = []string{"example.com/web"} },
 		`spec.isolation.podSecurity: "Strict" is unknown; use Restricted, Baseline or Privileged`:                                                         func(t *v1beta1.Tenant) { t.Spec.Isolation.PodSecurity = "Strict" },
 		`spec.isolation.network: "None" is unknown; use Deny or Open`:                                                                                     func(t *v1beta1.Tenant) { t.Spec.Isolation.Network = "None" },
@@ -89,6 +95,15 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 			require.ErrorContains(t, err, want)
 			require.Empty(t, objects)
 		})
+	}
+}
+
+func TestWhatAResourceQuotaLimitsMayBeInAQuota(t *testing.T) {
+	for _, name := range append(limited(), "hugepages-2Mi", "requests.hugepages-1Gi", "count/deployments.apps", "requests.nvidia.com/gpu", "gold.storageclass.storage.k8s.io/requests.storage") {
+		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1beta1.TenantSpec{HomeNamespace: "web"}}
+		tenant.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{corev1.ResourceName(name): resource.MustParse("1")}
+		_, err := Complete(tenant)
+		require.NoError(t, err, name)
 	}
 }
 

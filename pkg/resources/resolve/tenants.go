@@ -25,9 +25,9 @@ const maxTenantNamespaces = 256
 // tenancy says which Tenant holds each namespace.
 type tenancy struct {
 	*resource.Tenants
-	names    []string                      // of Tenants whose members are known, sorted
-	unusable map[policy.ObjectRef]error    // Tenants that cannot be used
-	partial  bool                          // the members of some Tenant are unknown
+	names    []string                   // of Tenants whose members are known, sorted
+	unusable map[policy.ObjectRef]error // Tenants that cannot be used
+	partial  bool                       // the members of some Tenant are unknown
 }
 
 func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {

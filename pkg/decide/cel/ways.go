@@ -40,11 +40,9 @@ func Ways(text string, variables Variables) [][]Clue {
 
 // ways returns the ways of meeting a condition. Constants are variables of a loop with a known value.
 func ways(e celast.Expr, constants map[string]string) [][]Clue {
-	switch e.Kind() {
-	case celast.ComprehensionKind:
+	if e.Kind() == celast.ComprehensionKind {
 		return waysOfLoop(e.AsComprehension(), constants)
-	case celast.CallKind:
-	default:
+	} else if e.Kind() != celast.CallKind {
 		return [][]Clue{nil}
 	}
 	call := e.AsCall()
@@ -141,21 +139,20 @@ func clue(function string, text, with celast.Expr, constants map[string]string) 
 
 // constant returns the value of a text that is the same for every signer.
 func constant(e celast.Expr, constants map[string]string) (string, bool) {
-	switch e.Kind() {
-	case celast.LiteralKind:
-		value, ok := e.AsLiteral().(types.String)
-		return string(value), ok
-	case celast.IdentKind:
+	if e.Kind() == celast.IdentKind {
 		value, ok := constants[e.AsIdent()]
 		return value, ok
+	} else if e.Kind() != celast.LiteralKind {
+		return "", false
 	}
-	return "", false
+	value, ok := e.AsLiteral().(types.String)
+	return string(value), ok
 }
 
 // pathOf returns the names that lead to a value, "" if it is none of a variable.
 func pathOf(e celast.Expr) string {
 	object, name := e, ""
-	switch e.Kind() {
+	switch e.Kind() { //nolint:exhaustive // no other kind has a name
 	case celast.IdentKind:
 		return e.AsIdent()
 	case celast.SelectKind:

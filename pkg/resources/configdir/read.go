@@ -24,8 +24,8 @@ import (
 // Standard is the path that stands for standard input in [Read].
 const Standard = "-"
 
-// EmptyInput says that nothing came from standard input. The API server's reason for refusing a dry run is in the lines
-// before, and easily missed.
+// EmptyInput says that nothing came from standard input. If the API server refuses a dry run, its long reason is in the lines
+// before, where readers miss it.
 const EmptyInput = "standard input has no object: the command before the pipe failed, or printed nothing; its error is above this line"
 
 // standardInput is the name of standard input in what is read.

@@ -96,11 +96,7 @@ Exit codes (64 and 69: see landwaiter --help):
 				}
 				return notGone(name, err)
 			}
-			bindings, err := engine.LeftOver(ctx, tenant)
-			if err != nil { // the Tenant may be gone already, and that is what was asked for
-				program.SayLines(cmd.ErrOrStderr(), "landwaiter: it is unknown which ClusterRoleBindings of the team stay: "+err.Error())
-			}
-			if err := by.output.print(cmd, printableDeletion(tenant, deletion, bindings, !flags.yes)); err != nil {
+			if err := by.output.print(cmd, printableDeletion(tenant, deletion, leftOver(ctx, cmd, engine, tenant), !flags.yes)); err != nil {
 				return err
 			}
 			if !flags.yes {
@@ -117,6 +113,16 @@ Exit codes (64 and 69: see landwaiter --help):
 	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were created for the Tenant, regardless of spec.namespaceReclaimPolicy")
 	f.BoolVar(&flags.yes, "yes", false, "delete; without this flag, only print what would happen")
 	return cmd
+}
+
+// leftOver returns the ClusterRoleBindings that stay. If they cannot be read, it says so and fails nothing: the Tenant
+// may be gone already.
+func leftOver(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenant *v1beta1.Tenant) []string {
+	bindings, err := engine.LeftOver(ctx, tenant)
+	if err != nil {
+		program.SayLines(cmd.ErrOrStderr(), "landwaiter: it is unknown which ClusterRoleBindings of the team stay: "+err.Error())
+	}
+	return bindings
 }
 
 // find returns the name of the Tenant that is meant.

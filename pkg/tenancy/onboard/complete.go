@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // maxName bounds a Tenant's name, which begins the names of its objects.
@@ -192,8 +191,8 @@ func checkIsolation(t *v1beta1.Tenant) error {
 		}
 		if !quotaCounts(name) {
 			known := "use the name of a resource that a ResourceQuota limits, such as pods or requests.cpu, or count/RESOURCE.GROUP"
-			if near, ok := policy.Nearest(string(name), limited()); ok {
-				known = "did you mean " + near + "?"
+			if plural := string(name) + "s"; slices.Contains(limited(), plural) {
+				known = "did you mean " + plural + "?"
 			}
 			return fmt.Errorf("spec.isolation.quota: Kubernetes knows no resource %s; %s", name, known)
 		}

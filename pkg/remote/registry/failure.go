@@ -310,6 +310,7 @@ func transientCause(err error, host string) (text string, remedy policy.Remedy) 
 	var network net.Error
 	var dns *net.DNSError
 	var proxy *egress.ProxyError
+	var noTLS tls.RecordHeaderError
 	switch {
 	case errors.Is(err, errMemory), errors.Is(err, errPace):
 		return "overloaded: too many large answers of registries are being read, try again", ""
@@ -335,6 +336,8 @@ func transientCause(err error, host string) (text string, remedy policy.Remedy) 
 		return host + " refuses the client certificate, or asks for one", policy.RemedyClientCertificate
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return host + " speaks plain HTTP, without TLS", policy.RemedyServeTLS
+	case errors.As(err, &noTLS):
+		return host + " answers with something that is no TLS: it may speak plain HTTP", policy.RemedyServeTLS
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return host + " refuses the connection: nothing listens there", policy.RemedyStart
 	case connectionFailed(err):

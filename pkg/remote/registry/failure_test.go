@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -112,6 +113,7 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 	tls.StartTLS()
 	t.Cleanup(tls.Close)
 	unknown := tls.Listener.Addr().String()
+	garbage := saysGarbage(t)
 	for name, c := range map[string]struct {
 		host  string
 		rules map[string]registry.HostRule
@@ -125,6 +127,8 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 		"nobody listens":              {closed.Host(), plain(closed.Host()), "transient", closed.Host() + " refuses the connection: nothing listens there", policy.RemedyStart},
 		"no TLS": {h.Host(), map[string]registry.HostRule{h.Host(): {Private: true}}, "transient",
 			h.Host() + " speaks plain HTTP, without TLS", policy.RemedyServeTLS},
+		"garbage for a handshake": {garbage, map[string]registry.HostRule{garbage: {Private: true}}, "transient",
+			garbage + " answers with something that is no TLS: it may speak plain HTTP", policy.RemedyServeTLS},
 		"an unknown authority": {unknown, map[string]registry.HostRule{unknown: {Private: true}}, "transient",
 			unknown + " has a certificate that is not trusted: its CA is unknown", policy.RemedyTrustCA},
 		"no TLS, and not allowed to be": {h.Host(), map[string]registry.HostRule{h.Host(): {PlainHTTP: true}}, policy.ReasonForbidden, "ClusterStore", ""},
@@ -143,6 +147,26 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 			}
 		})
 	}
+}
+
+// saysGarbage returns the address of a server that greets each client with a line of text.
+func saysGarbage(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = connection.Write([]byte("220 mail.example.com ready\r\n"))
+			_, _ = connection.Read(make([]byte, 4096)) // a close with unread bytes is a reset, which may overtake the text
+			_ = connection.Close()
+		}
+	}()
+	return listener.Addr().String()
 }
 
 // Content is another's only if it is whole: one that is shorter than its Content-Length, or

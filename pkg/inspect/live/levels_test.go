@@ -125,7 +125,7 @@ func TestAnExceptionThatHasExpiredDoesNotApply(t *testing.T) {
 		"one of two has expired": {[]v1beta1.Object{exception("new", time.Hour), exception("old", -time.Hour)}, []string{"new"}},
 	} {
 		o := resource.Objects{Resources: c.exceptions, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}}
-		snapshot, problems := resolve.New(o, nil, resolve.Nowhere())
+		snapshot, problems := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(o), nil)
 		require.Empty(t, problems, name)
 		var applied []string
 		for _, choice := range Choices(snapshot, "team") {

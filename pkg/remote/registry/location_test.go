@@ -100,7 +100,7 @@ func TestARefusalWithoutALoginSaysWhereLoginsComeFrom(t *testing.T) {
 		"the cluster's without one": {func(h string) []registry.Store { return []registry.Store{{Source: cluster, Registries: []string{h}}} }, "and ClusterStore main has none", "ask a cluster admin to add a pull secret"},
 		"a Store with the wrong login": {func(h string) []registry.Store {
 			return []registry.Store{{Source: own, Registries: []string{h}, Logins: loginFor(h, registry.Credential{Username: "u", Password: "p"})}}
-		}, "HOST refuses access", "add a pull secret for HOST to imagePullSecrets of the Store that applies"},
+		}, "HOST refuses access with the login of Store team-a/own", "renew the login for HOST that Store team-a/own uses"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := hostile.New()

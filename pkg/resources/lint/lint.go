@@ -220,17 +220,6 @@ func (c *checker) problem(p resource.Problem) {
 	}
 }
 
-// isMissing reports whether a problem is that something that a resource names is not there.
-func isMissing(reason policy.Reason) bool {
-	return reason == policy.ReasonNotFound || reason == policy.ReasonNotDelegated
-}
-
-// inFiles says of what does not exist that only the files do not have it.
-var inFiles = strings.NewReplacer( //nolint:gochecknoglobals // a replacer does not change
-	" does not exist; create the namespace", " is not in the files", " which does not exist among", " which the files do not have among", " does not exist", " is not in the files",
-	"no ClusterException delegates", "no ClusterException in the files delegates",
-)
-
 // said reports whether an API server's error of a resource is about a field, a part of it, or what
 // it is a part of. Everything is a part of the resource.
 func (c *checker) said(source policy.ObjectRef, field string) bool {
@@ -241,32 +230,6 @@ func (c *checker) said(source policy.ObjectRef, field string) bool {
 	return slices.ContainsFunc(c.report.Findings[:c.first], func(f resource.Finding) bool {
 		return f.Object == source && f.Severity == resource.Error && (within(field, f.Field) || within(f.Field, field))
 	})
-}
-
-// elsewhere matches what a problem says of objects that whoever makes Secrets keeps in the cluster alone.
-var elsewhere = regexp.MustCompile(`\b(Secret|ConfigMap) \S+ does not exist`)
-
-// missing matches what a problem says of a resource that does not exist: its kind and name.
-var missing = regexp.MustCompile(`\b((?:Cluster)?(?:TrustStore|Verifier)) (?:[\w.-]+/)?([\w.-]+),?(?: which)? does not exist`)
-
-// misspelt returns the name in the files that is nearest to one that does not exist.
-func (c *checker) misspelt(p resource.Problem) (string, bool) {
-	found := missing.FindStringSubmatch(p.Message)
-	if found == nil || p.Reason != policy.ReasonNotFound {
-		return "", false
-	}
-	kinds := []string{found[1]}
-	if found[1] == "Verifier" && (p.Source.Namespace == "" || !c.has("Verifier", p.Source.Namespace)) {
-		kinds = append(kinds, "ClusterVerifier") // a policy names both kinds alike
-	}
-	var names []string
-	for ref := range c.places {
-		if slices.Contains(kinds, ref.Kind) && (ref.Namespace == p.Source.Namespace || ref.Namespace == "") {
-			names = append(names, ref.Name)
-		}
-	}
-	slices.Sort(names)
-	return policy.Nearest(found[2], names)
 }
 
 // severity decides whether the files are at fault. What depends on another resource is
@@ -291,21 +254,6 @@ func (c *checker) severity(p resource.Problem) resource.Severity {
 		return c.missing(p)
 	}
 	return resource.Error
-}
-
-// missing decides whether the files are at fault for what they do not have, whatever kind it is of: only if
-// they have all that the cluster has. A name that is nearly one in the files is most likely that one.
-func (c *checker) missing(p resource.Problem) resource.Severity {
-	_, near := c.misspelt(p)
-	switch {
-	case p.Source.Kind == v1beta1.KindTenant, elsewhere.MatchString(p.Message): // its home namespace may be in another repository
-		return resource.Note
-	case c.whole:
-		return resource.Error
-	case near:
-		return resource.Warning
-	}
-	return resource.Note
 }
 
 // unsure reports whether what a policy can be met with depends on more than the files.

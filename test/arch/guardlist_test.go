@@ -97,7 +97,7 @@ func rules() []guard {
 		without(20, "service.TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided", "pkg/resources/service/decider.go",
 			`return nil, verify.Unfinished(fmt.Errorf("look for namespace %s: %w", namespace, err))`, `return snapshot.For(namespace), nil`),
 		without(21, "resolve.TestMandatoryPoliciesApplyEverywhereWithClusterResources", "pkg/resources/resolve/view.go",
-			"v.config.Layers = append(v.config.Layers, layer)\n", "_ = layer\n"),
+			"v.config.Tiers = append(v.config.Tiers, tier)\n", "_ = tier\n"),
 		without(21, "resolve.TestAnExceptionCountsOnlyAsFarAsItIsDelegated", "pkg/resources/resolve/exceptions.go",
 			`if d == nil || !d.Covers(from, tenant) || !d.Covers(in, tenant) {`, `if d == nil {`),
 		without(21, "verify.TestAnExceptionOnlyEverAddsWhatItAloneMatches", "pkg/decide/verify/exception.go",

@@ -218,13 +218,13 @@ func mediaType(verifier string) string {
 // rigged returns a configuration in which Verifiers find what the world says.
 func rigged(c *verify.Config) *verify.Config {
 	made, known := *c, map[*verify.Verifier]*verify.Verifier{}
-	made.Layers = rigLayers(c.Layers, known)
+	made.Tiers = rigTiers(c.Tiers, known)
 	return &made
 }
 
-func rigLayers(layers []verify.Layer, known map[*verify.Verifier]*verify.Verifier) []verify.Layer {
-	rigged := make([]verify.Layer, len(layers))
-	for i, l := range layers {
+func rigTiers(tiers []verify.Tier, known map[*verify.Verifier]*verify.Verifier) []verify.Tier {
+	rigged := make([]verify.Tier, len(tiers))
+	for i, l := range tiers {
 		verifiers := l.Verifiers
 		l.Verifiers = nil
 		for _, v := range verifiers {
@@ -239,7 +239,7 @@ func rigLayers(layers []verify.Layer, known map[*verify.Verifier]*verify.Verifie
 			l.Verifiers = append(l.Verifiers, known[v])
 		}
 		if l.Next != nil {
-			l.Next = &rigLayers([]verify.Layer{*l.Next}, known)[0]
+			l.Next = &rigTiers([]verify.Tier{*l.Next}, known)[0]
 		}
 		rigged[i] = l
 	}

@@ -62,7 +62,7 @@ func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy
 
 // unknown returns the finding for a name that is not among the verifiers that apply. The
 // first Verifier of a namespace hides every ClusterVerifier there, which is the usual cause.
-func (l *Layer) unknown(source policy.ObjectRef, name string) policy.Finding {
+func (l *Tier) unknown(source policy.ObjectRef, name string) policy.Finding {
 	f := policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier}
 	own := l.own()
 	nearer := fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)
@@ -98,7 +98,7 @@ func (l *Layer) unknown(source policy.ObjectRef, name string) policy.Finding {
 }
 
 // own returns the namespace whose Verifiers apply, "" if the cluster's do.
-func (l *Layer) own() string {
+func (l *Tier) own() string {
 	if len(l.Verifiers) == 0 {
 		return ""
 	}
@@ -106,7 +106,7 @@ func (l *Layer) own() string {
 }
 
 // names returns the first names of the verifiers that apply.
-func (l *Layer) names() string {
+func (l *Tier) names() string {
 	const most = 3
 	var list []string
 	for _, v := range l.Verifiers[:min(len(l.Verifiers), most)] {
@@ -120,7 +120,7 @@ func (l *Layer) names() string {
 
 // extend says what to do where no verifier is for an image, although a policy requires one. A Verifier in the namespace
 // does not count for a mandatory policy, and for any other policy of the cluster it hides every ClusterVerifier.
-func (l *Layer) extend(policy policy.ObjectRef) string {
+func (l *Tier) extend(policy policy.ObjectRef) string {
 	own := l.own()
 	switch {
 	case own != "":
@@ -131,8 +131,8 @@ func (l *Layer) extend(policy policy.ObjectRef) string {
 	return "create a Verifier for it in the namespace, or ask a cluster admin to add it to a ClusterVerifier"
 }
 
-// nothing returns the task of a layer without policies of which no verifier is for an image.
-func (l *Layer) nothing(ref image.Reference) task {
+// nothing returns the task of a tier without policies of which no verifier is for an image.
+func (l *Tier) nothing(ref image.Reference) task {
 	t := known(l, policy.Verdict{Reason: fmt.Sprintf("there is no policy, and no Verifier applies to %s", ref.Name()),
 		Remediation: "create a Verifier in the namespace whose images match it, or ask a cluster admin for one"})
 	t.nothing = true

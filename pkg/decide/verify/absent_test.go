@@ -41,7 +41,7 @@ func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
 			}
 			v := verifier(t, "a", "k1")
 			v.Type, v.Command = c.kind, c.command
-			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app:v1@"+appDigest.String()))
+			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, v)), ref(t, "r.example.com/app:v1@"+appDigest.String()))
 			require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			require.True(t, strings.HasSuffix(result.Verdict.Reason, " for a: "+c.message), result.Verdict.Reason)
 			require.Equal(t, c.fix, policy.Fix(result.Verdict.Remediation, result.Verdict.Command))
@@ -70,7 +70,7 @@ func TestASignatureOfTheWrongKeyNamesTheWholeCommand(t *testing.T) {
 			r.manifest(t, false, "k2:"+appDigest.String())
 			v := verifier(t, "a", "k1")
 			v.Checker, v.Command = finder(c.finding), c.command
-			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
+			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
 			require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			require.Equal(t, c.want, policy.Fix(result.Verdict.Remediation, result.Verdict.Command))
 		})
@@ -97,7 +97,7 @@ func TestAnIdentityThatMustSignComesBeforeTheCommand(t *testing.T) {
 				v.Checker = finder(c.finding)
 			}
 			v.Command, v.SignAs = c.command, as
-			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
+			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
 			require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			require.Equal(t, c.want, policy.Fix(result.Verdict.Remediation, result.Verdict.Command))
 		})
@@ -118,7 +118,7 @@ func TestWhatWasNotLookedForIsNotCalledAbsent(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String())
 	a, b := verifier(t, "a", "k1"), verifier(t, "b", "k2")
 	either := verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 1}
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, either, a, b)), ref(t, "r.example.com/app@"+appDigest.String()))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, either, a, b)), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Allowed, result.Verdict.Outcome())
 	for _, f := range result.Findings {
 		require.NotEqual(t, policy.ReasonNoEvidence, f.Reason)
@@ -159,7 +159,7 @@ func TestAVerifierThatDoesNotApplySaysWhy(t *testing.T) {
 			want: "there is neither a Verifier a in team-a nor a ClusterVerifier of that name", fix: "create the Verifier, or correct the name in the policy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := layer(t, newRegistry(), anyA, c.verifiers...)
+			l := tier(t, newRegistry(), anyA, c.verifiers...)
 			l.Home, l.Lenient = c.home, c.lenient
 			l.Source, l.Judge.Rules()[0].Source = c.source, c.source
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app:v1")).Verdict

@@ -175,7 +175,7 @@ type Result struct {
 	Stages        []Stage // in order of their end; empty for a verdict in memory
 	// Overloaded says that too many images were in flight to begin the work.
 	Overloaded bool
-	// Looked says where evidence was looked for, layer by layer; empty for a cached result. Lists may be kept from an
+	// Looked says where evidence was looked for, tier by tier; empty for a cached result. Lists may be kept from an
 	// earlier verification.
 	Looked []Looked
 	// Answered is when a registry last answered during this verification. It is zero if everything came from a cache.

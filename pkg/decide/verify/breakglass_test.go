@@ -25,7 +25,7 @@ func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {
 	wait := func() error { <-over; return nil }
 	r.resolve = func(context.Context, image.Reference) error { return wait() }
 	r.list = func(context.Context) error { return wait() }
-	asks := layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
+	asks := tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
 	pattern, err := image.ParsePattern("other.example.com/**")
 	require.NoError(t, err)
 	harmless := denying(t, "ClusterVerificationPolicy", "mandatory", pattern)
@@ -62,7 +62,7 @@ func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {
 // An exception for the image may pass the mandatory policy although break-glass does not.
 func TestBreakGlassDeniesNothingBeforeExceptionsAreAsked(t *testing.T) {
 	r := newRegistry()
-	asks := layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
+	asks := tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
 	c := withMandatory(config(asks), denying(t, "ClusterVerificationPolicy", "mandatory"))
 	strong := exception(t, "strong", "**")
 	strong.OverrideMandatory = true
@@ -77,7 +77,7 @@ func TestBreakGlassDeniesNothingBeforeExceptionsAreAsked(t *testing.T) {
 func TestWhatBreakGlassLetInIsVerifiedAfterwards(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, false, "dev:"+appDigest.String())
-	c := config(layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
+	c := config(tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
 	c.BreakGlass = breakGlass(false)
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	got, known := e.Recall(c, app)

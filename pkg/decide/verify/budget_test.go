@@ -32,7 +32,7 @@ func heavy(t *testing.T, namespace verify.Namespace, verifiers int, before func(
 		v.Checker.(*checker).before = before
 		all, names = append(all, v), append(names, v.Source.Name)
 	}
-	c := config(layer(t, r, verify.Requirement{AnyOf: names, AtLeast: 1}, all...))
+	c := config(tier(t, r, verify.Requirement{AnyOf: names, AtLeast: 1}, all...))
 	c.Namespace = namespace
 	return c
 }
@@ -43,7 +43,7 @@ func admit(t *testing.T, e *verify.Engine, namespace verify.Namespace) time.Dura
 	t.Helper()
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+	c := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 	c.Namespace = namespace
 	began := time.Now()
 	result := e.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
@@ -89,7 +89,7 @@ func TestAnotherAccountGoesFirstBetweenTheStepsOfACheck(t *testing.T) {
 		busy.manifest(t, true, "stranger")
 		v := verifier(t, "a", "k1")
 		v.Checker = stepping{v.Checker}
-		long := config(layer(t, busy, anyA, v))
+		long := config(tier(t, busy, anyA, v))
 		long.Namespace = "team-b"
 		go e.Verify(t.Context(), long, ref(t, "r.example.com/busy@"+appDigest.String()))
 		time.Sleep(time.Second)
@@ -153,7 +153,7 @@ func TestTheRegistryIsNotWaitedForInATurn(t *testing.T) {
 		tarpit := newRegistry()
 		tarpit.manifest(t, true, "never comes")
 		tarpit.fetch = waiting
-		go e.Verify(t.Context(), config(layer(t, tarpit, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/slow@"+appDigest.String()))
+		go e.Verify(t.Context(), config(tier(t, tarpit, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/slow@"+appDigest.String()))
 		synctest.Wait()
 
 		require.Zero(t, admit(t, e, "team-b"))
@@ -180,7 +180,7 @@ func TestWhatARegistrySentIsReadInTurn(t *testing.T) {
 			}
 			return nil
 		}
-		go e.Verify(t.Context(), config(layer(t, large, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/large@"+appDigest.String()))
+		go e.Verify(t.Context(), config(tier(t, large, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/large@"+appDigest.String()))
 		synctest.Wait()
 
 		took := admit(t, e, "team-b")
@@ -203,9 +203,9 @@ func TestWhatNeedsNoEvidenceWaitsForNobodys(t *testing.T) {
 		e := engine(newCache(), verify.Options{Processors: 1})
 		r := newRegistry()
 		r.manifest(t, true, "k1:"+appDigest.String())
-		own := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+		own := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 		known, unplanned := ref(t, "r.example.com/app@"+appDigest.String()), ref(t, "r.example.com/other@"+appDigest.String())
-		own.Layers[0].Judge = verify.ByRules(append([]verify.Rule{{Images: patterns(t, "r.example.com/other"), Action: verify.Deny}}, own.Layers[0].Judge.Rules()...), verify.DefaultDeny)
+		own.Tiers[0].Judge = verify.ByRules(append([]verify.Rule{{Images: patterns(t, "r.example.com/other"), Action: verify.Deny}}, own.Tiers[0].Judge.Rules()...), verify.DefaultDeny)
 		require.Equal(t, policy.Allowed, e.Verify(t.Context(), own, known).Verdict.Outcome())
 		_, ok := e.Recall(own, unplanned)
 		require.True(t, ok, "it follows from the policy alone")
@@ -261,7 +261,7 @@ func TestAConditionNeverHoldsForEvidenceThatFoundNoMemory(t *testing.T) {
 			}
 			return true, nil
 		}
-		c := config(layer(t, r, verify.Requirement{Condition: nobodyElse, AtLeast: 1}, verifier(t, "a", "k1"), verifier(t, "b", "k2")))
+		c := config(tier(t, r, verify.Requirement{Condition: nobodyElse, AtLeast: 1}, verifier(t, "a", "k1"), verifier(t, "b", "k2")))
 		result := engine(newCache(), verify.Options{EvidenceBytes: bytes}).Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 		require.NotEqual(t, policy.Allowed, result.Verdict.Outcome(), "%d bytes", bytes)
 	}
@@ -280,7 +280,7 @@ func TestSignaturesBeyondTheLimitNeverMakeAConditionHold(t *testing.T) {
 		}
 		return true, nil
 	}
-	c := config(layer(t, r, verify.Requirement{Condition: revoked, AtLeast: 1}, verifier(t, "a", "k1", "revoked")))
+	c := config(tier(t, r, verify.Requirement{Condition: revoked, AtLeast: 1}, verifier(t, "a", "k1", "revoked")))
 	image := ref(t, "r.example.com/app@"+appDigest.String())
 	require.Equal(t, policy.Allowed, engine(newCache(), verify.Options{}).Verify(t.Context(), c, image).Verdict.Outcome())
 	for i := range verify.MaxSignatures {
@@ -299,7 +299,7 @@ func TestAnArtifactTypeThatIsTooLongIsNotKept(t *testing.T) {
 	content = strings.Replace(content, `"layers":[]`, fmt.Sprintf(`"layers":[{"mediaType":%q,"digest":%q,"size":8}]`, fakeLayer, layer1.Digest), 1)
 	desc := r.put("application/vnd.oci.image.manifest.v1+json", []byte(content))
 	r.listed = append(r.listed, desc)
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Len(t, result.Findings, 1)
 	require.Equal(t, fakeLayer, result.Findings[0].ArtifactType)
 }
@@ -324,7 +324,7 @@ func TestAnIndexThatFindsNoMemoryLeavesTheImageUndecided(t *testing.T) {
 		signed.Annotations = map[string]string{"padding": strings.Repeat("x", 40<<10)}
 		index := r.index(t, ocispec.MediaTypeImageIndex, signed)
 		r.manifest(t, true, "k1:"+signed.Digest.String())
-		l := layer(t, r, anyA, verifier(t, "a", "k1"))
+		l := tier(t, r, anyA, verifier(t, "a", "k1"))
 		l.Judge.Rules()[0].IndexManifests = true
 		result := engine(newCache(), verify.Options{EvidenceBytes: bytes}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
 		require.Equal(t, outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)

@@ -26,7 +26,7 @@ func TestTheRemedyOfAClusterPolicyOffersNothingInTheNamespace(t *testing.T) {
 		"a name that is not for the image":      {verify.Requirement{AllOf: []string{"elsewhere"}, AtLeast: 1}, []*verify.Verifier{elsewhere}, "ask a cluster admin to add the image to spec.images of the ClusterVerifier, or to require another ClusterVerifier"},
 	} {
 		for _, mandatory := range []bool{true, false} {
-			l := layer(t, newRegistry(), c.demand, c.verifiers...)
+			l := tier(t, newRegistry(), c.demand, c.verifiers...)
 			l.Source, l.Mandatory = platform, mandatory
 			l.Judge = verify.ByRules([]verify.Rule{{Source: platform, Images: everything(t), Require: []verify.Requirement{c.demand}}}, verify.DefaultDeny)
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+appDigest.String())).Verdict

@@ -24,20 +24,20 @@ type Config struct {
 	Generation string
 	// Limits are those of the account.
 	Limits Limits
-	// MandatoryGeneration is a hash of what can change the verdict of the mandatory Layers alone.
+	// MandatoryGeneration is a hash of what can change the verdict of the mandatory Tiers alone.
 	MandatoryGeneration string
-	// Layers must all allow: the namespace's own policy, each mandatory policy, and then the
+	// Tiers must all allow: the namespace's own policy, each mandatory policy, and then the
 	// policies that only warn, which can only add a warning.
-	Layers []Layer
-	// Exceptions allow single images that Layers deny, and BreakGlass, unless it is nil,
-	// every image that Layers do not allow. They are no part of Generation.
+	Tiers []Tier
+	// Exceptions allow single images that Tiers deny, and BreakGlass, unless it is nil,
+	// every image that Tiers do not allow. They are no part of Generation.
 	Exceptions []Exception
 	BreakGlass *Exception
 }
 
-// hasMandatory reports whether some layer is mandatory.
+// hasMandatory reports whether some tier is mandatory.
 func (c *Config) hasMandatory() bool {
-	return slices.ContainsFunc(c.Layers, func(l Layer) bool { return l.Mandatory })
+	return slices.ContainsFunc(c.Tiers, func(l Tier) bool { return l.Mandatory })
 }
 
 // Limits bound the resources of an account; zero means the default. They affect
@@ -48,13 +48,13 @@ type Limits struct {
 	CachePercent      int // of the verdict cache
 }
 
-// Layer is one policy with the verifiers and the registry that it uses.
+// Tier is one policy with the verifiers and the registry that it uses.
 // The zero value denies every image.
-type Layer struct {
+type Tier struct {
 	Source   policy.ObjectRef
 	Registry Registry
 	// Verifiers lists those that apply, sorted by name: one that is out of order may look missing,
-	// which denies. Layers that share a verifier share the pointer and its findings.
+	// which denies. Tiers that share a verifier share the pointer and its findings.
 	Verifiers []*Verifier
 	// Home is the home namespace of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer
 	// level that would decide if it were enforced.
@@ -67,8 +67,8 @@ type Layer struct {
 	Contact  string
 	// Next judges the images that a Judge with [DefaultInherit] leaves to further levels. Without it,
 	// they are denied.
-	Next *Layer
-	// Warns says that the layer only adds a warning where it would deny, and Mandatory that only exceptions with
+	Next *Tier
+	// Warns says that the tier only adds a warning where it would deny, and Mandatory that only exceptions with
 	// overrideMandatory apply.
 	Warns, Mandatory bool
 }
@@ -80,7 +80,7 @@ type Contact struct {
 }
 
 // contact says whom to ask about a policy of l, "" if nobody is named.
-func (l *Layer) contact(of policy.ObjectRef) string {
+func (l *Tier) contact(of policy.ObjectRef) string {
 	for _, c := range l.Contacts {
 		if c.Policy == of {
 			return c.Text
@@ -96,8 +96,8 @@ func (c *Config) ContactsOf(names []string) (found []string) {
 	for _, of := range c.Contacts() {
 		texts[of.Policy.String()] = of.Text
 	}
-	if len(c.Layers) > 0 {
-		texts[""], texts[policy.ObjectRef{}.String()] = c.Layers[0].Contact, c.Layers[0].Contact
+	if len(c.Tiers) > 0 {
+		texts[""], texts[policy.ObjectRef{}.String()] = c.Tiers[0].Contact, c.Tiers[0].Contact
 	}
 	for _, name := range names {
 		if text := texts[name]; text != "" {
@@ -111,8 +111,8 @@ func (c *Config) ContactsOf(names []string) (found []string) {
 func (c *Config) Contacts() []Contact {
 	var found []Contact
 	seen := map[policy.ObjectRef]bool{}
-	for i := range c.Layers {
-		for l := &c.Layers[i]; l != nil; l = l.Next {
+	for i := range c.Tiers {
+		for l := &c.Tiers[i]; l != nil; l = l.Next {
 			for _, source := range append([]policy.ObjectRef{l.Source}, sources(l.Judge.rules)...) {
 				if text := l.contact(source); !seen[source] && text != "" {
 					found = append(found, Contact{source, text})
@@ -132,7 +132,7 @@ func sources(rules []Rule) []policy.ObjectRef {
 	return made
 }
 
-// Judge says how a layer judges images. Only its constructors make one that does not deny all: the
+// Judge says how a tier judges images. Only its constructors make one that does not deny all: the
 // zero value denies every image.
 type Judge struct {
 	kind    judgeKind
@@ -157,7 +157,7 @@ const (
 	DefaultDeny Default = iota
 	// DefaultAllow allows them.
 	DefaultAllow
-	// DefaultInherit leaves them to the next layer.
+	// DefaultInherit leaves them to the next tier.
 	DefaultInherit
 )
 
@@ -169,7 +169,7 @@ func ByRules(rules []Rule, rest Default) Judge { return Judge{rules: rules, rest
 func ByVerifiers() Judge { return Judge{kind: byVerifiers} }
 
 // OnlyWarnings returns the Judge for where all policies that apply only warn: every image is
-// allowed, with the warnings of other layers.
+// allowed, with the warnings of other tiers.
 func OnlyWarnings() Judge { return Judge{kind: onlyWarnings} }
 
 // Refusing returns j as the Judge of a resource that cannot be used: it denies every image, and why is the reason.
@@ -199,7 +199,7 @@ func (j Judge) Usable() bool { return j.refuses == nil }
 
 // Required returns the verifiers that l, and what judges the images that it leaves, require of some
 // image.
-func (l *Layer) Required() []*Verifier {
+func (l *Tier) Required() []*Verifier {
 	var required []*Verifier
 	for ; l != nil; l = l.Next {
 		for _, v := range l.Verifiers {
@@ -299,11 +299,11 @@ func matchesAny(patterns []image.Pattern, ref image.Reference) bool {
 	return slices.ContainsFunc(patterns, func(p image.Pattern) bool { return p.Match(ref) })
 }
 
-// part is a [Config], or its mandatory layers alone. Their verdicts are cached separately, because they
+// part is a [Config], or its mandatory tiers alone. Their verdicts are cached separately, because they
 // only change with the mandatory policies.
 type part struct {
 	*Config
-	alone bool // the mandatory layers
+	alone bool // the mandatory tiers
 }
 
 func (c *Config) all() part { return part{Config: c} }
@@ -325,7 +325,7 @@ func (p part) verdictKey(ref image.Reference) Key {
 	return Key{Namespace: p.Namespace, Kind: KindVerdict, UID: p.UID, Generation: p.generation(), Image: ref.Host + "/" + ref.Repository + "@" + ref.Digest.String()}
 }
 
-// tagKey returns the cache key of the digest of a tag that every layer agrees on.
+// tagKey returns the cache key of the digest of a tag that every tier agrees on.
 func (p part) tagKey(ref image.Reference) Key {
 	return Key{Namespace: p.Namespace, Kind: KindTag, UID: p.UID, Generation: p.generation(), Image: ref.String()}
 }

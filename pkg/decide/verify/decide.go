@@ -30,7 +30,7 @@ type board struct {
 	tallies []*policy.Tally // of the tasks; nil for those that are known
 	budget  *budget
 	settled func() // stops the searches
-	// enforced is called when only layers that warn need more evidence. It may be
+	// enforced is called when only tiers that warn need more evidence. It may be
 	// called repeatedly.
 	enforced func()
 
@@ -40,8 +40,8 @@ type board struct {
 	closed bool
 }
 
-// check is a verifier that runs on the evidence of one registry. What one layer's
-// registry shows never counts for a layer with another one.
+// check is a verifier that runs on the evidence of one registry. What one tier's
+// registry shows never counts for a tier with another one.
 type check struct {
 	registry Registry
 	verifier *Verifier
@@ -108,7 +108,7 @@ func (b *board) listed(registry Registry) (n int) {
 // tally counts a proven finding, and ends the searches that need no more.
 func (b *board) tally(c check, finding policy.Finding) {
 	for i, t := range b.tasks {
-		if !t.known && t.layer.Registry == c.registry && slices.Contains(t.verifiers, c.verifier) {
+		if !t.known && t.tier.Registry == c.registry && slices.Contains(t.verifiers, c.verifier) {
 			b.tallies[i].Add(finding)
 		}
 	}
@@ -136,9 +136,9 @@ func (b *board) tally(c check, finding policy.Finding) {
 func (b *board) findings(t task, absent bool) []policy.Finding {
 	findings := slices.Clone(t.missing)
 	for _, v := range t.verifiers {
-		found := slices.Clone(b.found[check{t.layer.Registry, v}])
+		found := slices.Clone(b.found[check{t.tier.Registry, v}])
 		if absent && len(found) == 0 {
-			findings = append(findings, v.absent(b.subject, b.listed(t.layer.Registry)))
+			findings = append(findings, v.absent(b.subject, b.listed(t.tier.Registry)))
 		}
 		slices.SortStableFunc(found, func(x, y ranked) int { return *x.rank - *y.rank })
 		for _, r := range found {
@@ -161,7 +161,7 @@ func (b *board) decide(ctx context.Context) ([]policy.Verdict, []policy.Finding)
 			verdicts[i] = policy.Decide(func() error { return Step(ctx) }, t.rules, b.findings(t, true))
 			if verdicts[i].Outcome() != policy.Allowed {
 				absent = true
-				verdicts[i].Reason += lookedAt(b.looked[t.layer.Registry])
+				verdicts[i].Reason += lookedAt(b.looked[t.tier.Registry])
 			}
 		}
 	}
@@ -169,16 +169,16 @@ func (b *board) decide(ctx context.Context) ([]policy.Verdict, []policy.Finding)
 	seen := map[check]bool{}
 	for _, t := range b.tasks {
 		shown := t
-		shown.verifiers = slices.DeleteFunc(slices.Clone(t.verifiers), func(v *Verifier) bool { return seen[check{t.layer.Registry, v}] })
+		shown.verifiers = slices.DeleteFunc(slices.Clone(t.verifiers), func(v *Verifier) bool { return seen[check{t.tier.Registry, v}] })
 		for _, v := range shown.verifiers {
-			seen[check{t.layer.Registry, v}] = true
+			seen[check{t.tier.Registry, v}] = true
 		}
 		findings = append(findings, b.findings(shown, absent)...)
 	}
 	return verdicts, findings
 }
 
-// combine merges the verdicts of the layers.
+// combine merges the verdicts of the tiers.
 func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
 	var all policy.Combined
 	for i, t := range tasks {
@@ -199,10 +199,10 @@ func unproven(tasks []task) policy.Verdict {
 
 // asking returns the verdict of t with whom to ask, unless it allows.
 func (t task) asking(verdict policy.Verdict) policy.Verdict {
-	if t.layer == nil {
+	if t.tier == nil {
 		return verdict
 	}
-	return verdict.Asking(t.layer.contact)
+	return verdict.Asking(t.tier.contact)
 }
 
 func (e *Engine) ttl(verdict policy.Verdict) time.Duration {
@@ -251,7 +251,7 @@ func failure(err error) policy.Verdict {
 // all of its manifests: each must meet the task's rules, even those that hold a build
 // tool's attestations, and there must be at least one. Nested indexes do not count.
 func (x *examination) examineManifests(ctx context.Context, t task, subject Subject, denied policy.Verdict) (policy.Verdict, []policy.Finding) {
-	manifests, err := x.readIndex(ctx, t.layer.Registry, subject)
+	manifests, err := x.readIndex(ctx, t.tier.Registry, subject)
 	switch {
 	case errors.Is(err, errNotAnIndex):
 		return denied, nil
@@ -273,7 +273,7 @@ func (x *examination) examineManifests(ctx context.Context, t task, subject Subj
 				}
 				<-running
 			}()
-			entries[i] = x.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest, describedBy: t.layer.Registry, stated: true})
+			entries[i] = x.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest, describedBy: t.tier.Registry, stated: true})
 		})
 	}
 	all.Wait()

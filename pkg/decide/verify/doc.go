@@ -9,13 +9,13 @@
 //   - api: what callers, registries, caches and Checkers exchange with the Engine
 //   - config: the compiled rules of a namespace, and the keys under which verdicts are cached
 //   - engine: a request: from memory, or shared with others that ask the same
-//   - plan, absent: what each layer needs to know about the image, and what it names in vain
+//   - plan, absent: what each tier needs to know about the image, and what it names in vain
 //   - locations: where the image and its evidence are, and which digest a tag is
 //   - examine: the work on one image, within the memory and turns of its account, and how long each step took
 //   - kept: what a registry said of an image before, for other rules
 //   - listing, gather: what refers to the image, read and given to the Checkers
 //   - finding: what the error of a Checker or a registry says
-//   - decide: the findings of all layers to one verdict, for an index also by its manifests
+//   - decide: the findings of all tiers to one verdict, for an index also by its manifests
 //   - exception: what lets an image in although its verdict does not
 //
 // limits bounds the steps.

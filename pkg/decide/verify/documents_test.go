@@ -40,7 +40,7 @@ func TestADocumentOfTwoKindsIsNotProvenByItsManifests(t *testing.T) {
 				return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: ref.Digest, Size: 2}
 			}
 			r.manifest(t, true, "k1:"+amd.Digest.String())
-			l := layer(t, r, anyA, verifier(t, "a", "k1"))
+			l := tier(t, r, anyA, verifier(t, "a", "k1"))
 			l.Judge.Rules()[0].IndexManifests = true
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+made.Digest.String())).Verdict
 			require.Equal(t, c.outcome.String(), verdict.Outcome().String(), verdict.Reason)
@@ -59,7 +59,7 @@ func TestAnIndexThatRefersToAnImageIsNoEvidence(t *testing.T) {
 				content = strings.Replace(content, `"manifests":[],`, "", 1)
 			}
 			r.listed = append(r.listed, r.put(mediaType, []byte(content)))
-			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 			require.Equal(t, policy.Denied, verdict.Outcome())
 			require.Contains(t, verdict.Reason, "not an OCI manifest")
 		})
@@ -69,7 +69,7 @@ func TestAnIndexThatRefersToAnImageIsNoEvidence(t *testing.T) {
 func TestAManifestPastItsLimitsIsNotRead(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, numbered(1001)...)
-	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, policy.Denied, verdict.Outcome())
 	require.Contains(t, verdict.Reason, "has 1001 layers, the limit is 1000")
 }
@@ -84,7 +84,7 @@ func TestEqualLayersOfAManifestAreOneSignature(t *testing.T) {
 	v := verifier(t, "a", "k1")
 	seen := make(chan string, len(texts)+1)
 	v.Checker.(*checker).before = func(text string) { seen <- text }
-	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 	require.LessOrEqual(t, len(seen), 2)
 }

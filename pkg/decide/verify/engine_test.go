@@ -103,7 +103,7 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 				r.tags["v1"] = appDigest
 				c.arrange(t, r)
 				kept := newCache()
-				e, configured := engine(kept, verify.Options{}), config(layer(t, r, c.demand, verifier(t, "a", "k1", "k2")))
+				e, configured := engine(kept, verify.Options{}), config(tier(t, r, c.demand, verifier(t, "a", "k1", "k2")))
 				before, early := e.Recall(configured, ref(t, spelling))
 				require.False(t, early && before.Verdict.Outcome() == policy.Allowed, "nothing was proven yet")
 				result := e.Verify(t.Context(), configured, ref(t, spelling))
@@ -142,33 +142,33 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	pattern, err := image.ParsePattern("other.example.com/**")
 	require.NoError(t, err)
 	elsewhere.Images = []image.Pattern{pattern}
-	lax := layer(t, r, anyA, verifier(t, "a", "k1"))
+	lax := tier(t, r, anyA, verifier(t, "a", "k1"))
 	lax.Judge.Rules()[0].Images = elsewhere.Images
 	lax.Judge = verify.ByRules(lax.Judge.Rules(), verify.DefaultAllow)
-	brokenLayer := layer(t, r, anyA, verifier(t, "a", "k1"))
-	brokenLayer.Judge = brokenLayer.Judge.Refusing(errors.New("VerificationPolicy team-a/strict cannot be used"))
+	brokenTier := tier(t, r, anyA, verifier(t, "a", "k1"))
+	brokenTier.Judge = brokenTier.Judge.Refusing(errors.New("VerificationPolicy team-a/strict cannot be used"))
 	cases := map[string]struct {
 		config *verify.Config
 		reason string
 	}{
 		"the zero configuration":                          {&verify.Config{}, "no policy is loaded"},
-		"a zero layer":                                    {config(verify.Layer{}), "defaultAction is Deny"},
-		"no rule matches":                                 {config(verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
-		"a rule that requires nothing":                    {config(layer(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "it requires a Verifier of type"},
-		"atLeast zero":                                    {config(layer(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
-		"a verifier that does not exist":                  {config(layer(t, r, anyA, verifier(t, "b", "k1"))), "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there"},
-		"a verifier for other images":                     {config(layer(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
-		"a broken verifier":                               {config(layer(t, r, anyA, broken)), "Secret team-a/pub is not there"},
-		"a broken verifier of unknown type":               {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
-		"a broken policy":                                 {config(brokenLayer), "cannot be used"},
-		"a broken verifier among all of":                  {config(layer(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
-		"no policy and no verifier":                       {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers()}), "no Verifier applies to r.example.com/app"},
-		"no policy and no matching verifier":              {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
-		"no policy and a broken verifier":                 {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{broken, verifier(t, "b", "k1")}}), "Secret team-a/pub"},
-		"no verifier of the type":                         {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
-		"a lax layer above a mandatory policy that fails": {config(lax, layer(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
-		"a lax layer above a broken mandatory policy":     {config(lax, brokenLayer), "cannot be used"},
-		"no registry":                                     {config(layer(t, nil, anyA, verifier(t, "a", "k1"))), ""},
+		"a zero tier":                                    {config(verify.Tier{}), "defaultAction is Deny"},
+		"no rule matches":                                 {config(verify.Tier{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
+		"a rule that requires nothing":                    {config(tier(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "it requires a Verifier of type"},
+		"atLeast zero":                                    {config(tier(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
+		"a verifier that does not exist":                  {config(tier(t, r, anyA, verifier(t, "b", "k1"))), "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there"},
+		"a verifier for other images":                     {config(tier(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
+		"a broken verifier":                               {config(tier(t, r, anyA, broken)), "Secret team-a/pub is not there"},
+		"a broken verifier of unknown type":               {config(tier(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
+		"a broken policy":                                 {config(brokenTier), "cannot be used"},
+		"a broken verifier among all of":                  {config(tier(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
+		"no policy and no verifier":                       {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers()}), "no Verifier applies to r.example.com/app"},
+		"no policy and no matching verifier":              {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
+		"no policy and a broken verifier":                 {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{broken, verifier(t, "b", "k1")}}), "Secret team-a/pub"},
+		"no verifier of the type":                         {config(tier(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
+		"a lax tier above a mandatory policy that fails": {config(lax, tier(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
+		"a lax tier above a broken mandatory policy":     {config(lax, brokenTier), "cannot be used"},
+		"no registry":                                     {config(tier(t, nil, anyA, verifier(t, "a", "k1"))), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 
 // The namespace of the pod may have Verifiers, so who asked without one is told to name it.
 func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
-	none := config(verify.Layer{Registry: newRegistry(), Judge: verify.ByVerifiers()})
+	none := config(verify.Tier{Registry: newRegistry(), Judge: verify.ByVerifiers()})
 	of := func() policy.Verdict {
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), none, ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
@@ -197,7 +197,7 @@ func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
 
 // Resources from files have no conditions.
 func TestTheFixOfABrokenPolicyHoldsForFilesToo(t *testing.T) {
-	broken := layer(t, newRegistry(), anyA)
+	broken := tier(t, newRegistry(), anyA)
 	broken.Judge = broken.Judge.Refusing(errors.New("VerificationPolicy team-a/strict cannot be used"))
 	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(broken), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, "correct VerificationPolicy team-a/strict; its condition Ready, or landwaiter check for files, says what is wrong", verdict.Remediation)
@@ -206,19 +206,19 @@ func TestTheFixOfABrokenPolicyHoldsForFilesToo(t *testing.T) {
 func TestConfigurationsThatProvePass(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	lax := layer(t, r, anyA)
+	lax := tier(t, r, anyA)
 	lax.Judge = verify.ByRules(nil, verify.DefaultAllow)
 	cases := map[string]struct {
 		config *verify.Config
 		calls  int
 	}{
-		"by name":                        {config(layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
-		"by type":                        {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
-		"no policy, all matching pass":   {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
+		"by name":                        {config(tier(t, r, anyA, verifier(t, "a", "k1"))), 1},
+		"by type":                        {config(tier(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
+		"no policy, all matching pass":   {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
 		"default Allow asks no registry": {config(lax), 0},
-		"default Allow above a met mandatory policy": {config(lax, layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
-		"two layers on one registry look once": {config(layer(t, r, anyA, verifier(t, "a", "k1")),
-			layer(t, r, verify.Requirement{AnyOf: []string{"f"}, AtLeast: 1}, verifier(t, "f", "k1"))), 1},
+		"default Allow above a met mandatory policy": {config(lax, tier(t, r, anyA, verifier(t, "a", "k1"))), 1},
+		"two tiers on one registry look once": {config(tier(t, r, anyA, verifier(t, "a", "k1")),
+			tier(t, r, verify.Requirement{AnyOf: []string{"f"}, AtLeast: 1}, verifier(t, "f", "k1"))), 1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 func TestNoPolicyNeedsEveryMatchingVerifier(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	both := config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k2")}})
+	both := config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k2")}})
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), both, ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "a valid signature for a and for b: there is one for a; for b, ")
@@ -253,7 +253,7 @@ func TestTheVerdictIsAboutOneDigestHoweverOftenTheTagMoves(t *testing.T) {
 		return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: d, Size: 2}
 	}
 	for range 10 {
-		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1"))
+		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1"))
 		if result.Verdict.Outcome() == policy.Allowed {
 			require.Equal(t, appDigest, result.Digest, "only the verified digest is named")
 		} else {
@@ -270,7 +270,7 @@ func TestVerdictsAreKeptByEveryPartOfTheKey(t *testing.T) {
 	e := engine(kept, verify.Options{})
 	image := ref(t, "r.example.com/app@"+appDigest.String())
 	verified := func(change func(*verify.Config)) verify.Result {
-		c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+		c := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 		change(c)
 		return e.Verify(t.Context(), c, image)
 	}
@@ -280,7 +280,7 @@ func TestVerdictsAreKeptByEveryPartOfTheKey(t *testing.T) {
 	require.False(t, verified(func(c *verify.Config) { c.UID = "2" }).Cached, "a namespace made again")
 	require.False(t, verified(func(c *verify.Config) { c.Generation = "g2" }).Cached, "an edit")
 	require.True(t, verified(func(*verify.Config) {}).Cached, "an edit back is warm")
-	other := e.Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/other@"+appDigest.String()))
+	other := e.Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/other@"+appDigest.String()))
 	require.False(t, other.Cached, "the same digest in another repository")
 	for key, ttl := range kept.ttls {
 		require.Equal(t, time.Hour, ttl, key)
@@ -290,7 +290,7 @@ func TestVerdictsAreKeptByEveryPartOfTheKey(t *testing.T) {
 func TestDeniesAreKeptShort(t *testing.T) {
 	kept := newCache()
 	e := engine(kept, verify.Options{})
-	result := e.Verify(t.Context(), config(layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
+	result := e.Verify(t.Context(), config(tier(t, newRegistry(), anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Len(t, kept.ttls, 1)
 	for _, ttl := range kept.ttls {
@@ -304,7 +304,7 @@ func TestConcurrentCallersShareTheWork(t *testing.T) {
 	gate := make(chan struct{})
 	r.list = func(context.Context) error { <-gate; return nil }
 	e := engine(newCache(), verify.Options{})
-	c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+	c := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 	image := ref(t, "r.example.com/app@"+appDigest.String())
 	var callers sync.WaitGroup
 	outcomes := make([]policy.Outcome, 20)
@@ -334,7 +334,7 @@ func TestWorkOutlivesACallerThatLeaves(t *testing.T) {
 	}
 	kept := newCache()
 	e := engine(kept, verify.Options{})
-	c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+	c := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 	image := ref(t, "r.example.com/app@"+appDigest.String())
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan verify.Result)
@@ -355,7 +355,7 @@ func TestWorkIsBounded(t *testing.T) {
 		r := newRegistry()
 		r.list = hang
 		result := engine(newCache(), verify.Options{WorkTimeout: 20 * time.Millisecond}).
-			Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
+			Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
 		require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 	})
 	t.Run("per namespace, leaving room for others", func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestWorkIsBounded(t *testing.T) {
 		e := engine(newCache(), verify.Options{InFlightPerAccount: 1, InFlight: 2, WorkTimeout: time.Minute})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+		c := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 		go e.Verify(ctx, c, ref(t, "r.example.com/one@"+appDigest.String()))
 		require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 		result := e.Verify(t.Context(), c, ref(t, "r.example.com/two@"+appDigest.String()))
@@ -373,7 +373,7 @@ func TestWorkIsBounded(t *testing.T) {
 		require.True(t, result.Overloaded)
 		quiet := newRegistry()
 		quiet.manifest(t, true, "k1:"+appDigest.String())
-		other := config(layer(t, quiet, anyA, verifier(t, "a", "k1")))
+		other := config(tier(t, quiet, anyA, verifier(t, "a", "k1")))
 		other.Namespace = "team-b"
 		require.Equal(t, policy.Allowed, e.Verify(t.Context(), other, ref(t, "r.example.com/app@"+appDigest.String())).Verdict.Outcome())
 	})
@@ -384,7 +384,7 @@ func TestWorkIsBounded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		of := func(namespace verify.Namespace, account verify.Account) *verify.Config {
-			c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+			c := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 			c.Namespace, c.Account = namespace, account
 			return c
 		}
@@ -412,7 +412,7 @@ func TestEnoughProofEndsTheSearch(t *testing.T) {
 		return nil
 	}
 	result := engine(newCache(), verify.Options{WorkTimeout: time.Hour}).
-		Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
+		Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Allowed, result.Verdict.Outcome())
 	require.Len(t, result.Findings, 1)
 }
@@ -422,7 +422,7 @@ func TestAPanickingCheckerAdmitsNothing(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String())
 	v := verifier(t, "a", "k1")
 	v.Checker.(*checker).before = func(string) { panic("boom") }
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "internal error")
 }
@@ -437,7 +437,7 @@ func TestManyVerifiersFetchEachBlobOnce(t *testing.T) {
 		verifiers = append(verifiers, verifier(t, fmt.Sprintf("v%d", i), "k1"))
 		names = append(names, fmt.Sprintf("v%d", i))
 	}
-	engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, verify.Requirement{AnyOf: names, AtLeast: 1}, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String()))
+	engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, verify.Requirement{AnyOf: names, AtLeast: 1}, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, 3, r.called("fetch"), "two payloads and one manifest")
 }
 
@@ -449,7 +449,7 @@ func TestEvidenceIsBoundedInBytes(t *testing.T) {
 		desc.Size = verify.MaxManifestBytes
 		r.listed = append(r.listed, desc)
 	}
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "more evidence than is read, at most 16777216 bytes for one image")
 	require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes, r.called("fetch"))
@@ -458,7 +458,7 @@ func TestEvidenceIsBoundedInBytes(t *testing.T) {
 func TestResolve(t *testing.T) {
 	r := newRegistry()
 	r.tags["v1"] = appDigest
-	c := config(layer(t, r, anyA))
+	c := config(tier(t, r, anyA))
 	e := engine(newCache(), verify.Options{})
 	pinned, err := e.Resolve(t.Context(), c, ref(t, "r.example.com/app:v1"))
 	require.NoError(t, err)
@@ -509,7 +509,7 @@ func TestOnlyTheSameQuestionIsRecalled(t *testing.T) {
 	r.tags["v1"] = appDigest
 	r.manifest(t, true, "k1:"+appDigest.String())
 	e := engine(newCache(), verify.Options{})
-	kept := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+	kept := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 	require.Equal(t, policy.Allowed, e.Verify(t.Context(), kept, ref(t, "r.example.com/app:v1")).Verdict.Outcome())
 	result, ok := e.Recall(kept, ref(t, "r.example.com/app:v1"))
 	require.True(t, ok)

@@ -37,7 +37,7 @@ func (x *examination) run(ctx context.Context, tasks []task, subject Subject) (E
 }
 
 // examine gathers the evidence for subject, runs every verifier on it, and decides.
-// Layers with the same registry share the evidence. Verifiers that only warnings need
+// Tiers with the same registry share the evidence. Verifiers that only warnings need
 // have a separate search, so that they do not consume the limits of the others; it ends
 // at most [warnGrace] after everything else is decided.
 func (x *examination) examine(work context.Context, tasks []task, subject Subject) Entry {

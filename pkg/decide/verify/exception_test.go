@@ -57,8 +57,8 @@ func grant(t testing.TB, until time.Time, texts ...string) verify.Grant {
 	return verify.Grant{Within: imageList(t, texts...), Until: until, Most: dusk.Sub(noon)}
 }
 
-// denying is a layer that denies every image by a rule.
-func denying(t testing.TB, kind, name string, patterns ...image.Pattern) verify.Layer {
+// denying is a tier that denies every image by a rule.
+func denying(t testing.TB, kind, name string, patterns ...image.Pattern) verify.Tier {
 	t.Helper()
 	source := policy.ObjectRef{Kind: kind, Name: name}
 	if len(patterns) == 0 {
@@ -66,14 +66,14 @@ func denying(t testing.TB, kind, name string, patterns ...image.Pattern) verify.
 		require.NoError(t, err)
 		patterns = []image.Pattern{pattern}
 	}
-	return verify.Layer{Source: source, Judge: verify.ByRules([]verify.Rule{{Source: source, Images: patterns, Action: verify.Deny}}, verify.DefaultAllow)}
+	return verify.Tier{Source: source, Judge: verify.ByRules([]verify.Rule{{Source: source, Images: patterns, Action: verify.Deny}}, verify.DefaultAllow)}
 }
 
 // withMandatory adds mandatory policies to a configuration, as compile does.
-func withMandatory(c *verify.Config, mandatory ...verify.Layer) *verify.Config {
+func withMandatory(c *verify.Config, mandatory ...verify.Tier) *verify.Config {
 	for _, l := range mandatory {
 		l.Mandatory = true
-		c.Layers = append(c.Layers, l)
+		c.Tiers = append(c.Tiers, l)
 	}
 	return c
 }
@@ -86,7 +86,7 @@ func at(c verify.Cache, clock *clock) *verify.Engine {
 func TestAnExceptionAllowsItsImagesUntilItEndsAndNoOther(t *testing.T) {
 	r, clock := newRegistry(), &clock{noon}
 	r.tags["1"] = appDigest
-	c := config(layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
+	c := config(tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
 	c.Exceptions = []verify.Exception{exception(t, "importer", "r.example.com/legacy/**"), exception(t, "one-digest", "r.example.com/app@"+appDigest.String())}
 	e := at(newCache(), clock)
 	for name, want := range map[string]string{
@@ -122,8 +122,8 @@ func TestAnExceptionAllowsItsImagesUntilItEndsAndNoOther(t *testing.T) {
 func TestACachedVerdictNeverOutlivesTheEndOfAnException(t *testing.T) {
 	r, clock, kept := newRegistry(), &clock{noon}, newCache()
 	r.tags["1"] = appDigest
-	c := withMandatory(config(layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))),
-		layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
+	c := withMandatory(config(tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))),
+		tier(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
 	r.manifest(t, false, "platform:"+appDigest.String())
 	c.Exceptions = []verify.Exception{exception(t, "x", "**")}
 	e, app := at(kept, clock), ref(t, "r.example.com/app:1")
@@ -158,7 +158,7 @@ func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T)
 	r.tags["signed"], r.tags["unsigned"] = appDigest, unsigned
 	r.manifest(t, false, "platform:"+appDigest.String())
 	asks := func() *verify.Config {
-		return withMandatory(config(denying(t, "VerificationPolicy", "own")), layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
+		return withMandatory(config(denying(t, "VerificationPolicy", "own")), tier(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
 	}
 	mandatory, other := exception(t, "mandatory", "r.example.com/elsewhere/**"), exception(t, "other", "r.example.com/app")
 	mandatory.OverrideMandatory = true
@@ -193,7 +193,7 @@ func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T)
 
 func TestWithoutATagOnlyRulesAndExceptionsDecide(t *testing.T) {
 	r := newRegistry() // it has no tags
-	required := layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform"))
+	required := tier(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform"))
 	strong := exception(t, "strong", "r.example.com/app")
 	strong.OverrideMandatory = true
 	weak := exception(t, "weak", "r.example.com/app")
@@ -207,9 +207,9 @@ func TestWithoutATagOnlyRulesAndExceptionsDecide(t *testing.T) {
 		"an exception":                      {config(required), []verify.Exception{weak}, policy.Allowed, "ClusterException weak allows it until"},
 		"a mandatory policy holds":          {withMandatory(config(denying(t, "VerificationPolicy", "own")), required), []verify.Exception{weak}, policy.Denied, "ClusterException weak is for this image, but does not override mandatory policies: it needs overrideMandatory"},
 		"a mandatory policy is overridden":  {withMandatory(config(denying(t, "VerificationPolicy", "own")), required), []verify.Exception{strong}, policy.Allowed, "ClusterException strong allows it until"},
-		"a mandatory policy allows it":      {withMandatory(config(required), verify.Layer{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed, "ClusterException weak allows it until"},
+		"a mandatory policy allows it":      {withMandatory(config(required), verify.Tier{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed, "ClusterException weak allows it until"},
 		"a rule denies it without evidence": {config(denying(t, "VerificationPolicy", "own")), nil, policy.Denied, "VerificationPolicy own"},
-		"policies allow it":                 {config(verify.Layer{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed, "allowed without verification"},
+		"policies allow it":                 {config(verify.Tier{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed, "allowed without verification"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.config.Exceptions = row.exceptions
@@ -224,7 +224,7 @@ func TestWithoutATagOnlyRulesAndExceptionsDecide(t *testing.T) {
 func TestWhatAMandatoryPolicyCannotDecideStaysUndecidedUnderAnException(t *testing.T) {
 	r := newRegistry()
 	r.list = func(context.Context) error { return errors.New("503") }
-	c := withMandatory(config(denying(t, "VerificationPolicy", "own")), layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
+	c := withMandatory(config(denying(t, "VerificationPolicy", "own")), tier(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
 	c.Exceptions = []verify.Exception{exception(t, "x", "**")}
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	_, known := e.Recall(c, app)
@@ -234,7 +234,7 @@ func TestWhatAMandatoryPolicyCannotDecideStaysUndecidedUnderAnException(t *testi
 
 func TestAnExceptionDecidesNothingThatIsUndecidedOrAllowed(t *testing.T) {
 	r := newRegistry()
-	c := config(layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
+	c := config(tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
 	c.Exceptions = []verify.Exception{exception(t, "x", "**")}
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	r.list = func(context.Context) error { return errors.New("503") }
@@ -301,7 +301,7 @@ func TestAnExceptionEndsWithTheGrantThatLetsItCount(t *testing.T) {
 func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSaysSo(t *testing.T) {
 	down := newRegistry()
 	down.list = func(context.Context) error { return errors.New("503") }
-	undecided := layer(t, down, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
+	undecided := tier(t, down, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
 	mandatory := denying(t, "ClusterVerificationPolicy", "mandatory")
 	open := func(mandatory bool) *verify.Exception {
 		return breakGlass(mandatory)
@@ -337,7 +337,7 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 }
 
 func TestBreakGlassHelpsWhenTheTimeIsUpAlready(t *testing.T) {
-	c := config(layer(t, newRegistry(), verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
+	c := config(tier(t, newRegistry(), verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
 	open := verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Until: dusk})
 	c.BreakGlass = &open
 	ctx, cancel := context.WithCancel(t.Context())

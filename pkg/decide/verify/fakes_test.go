@@ -248,16 +248,16 @@ func verifier(t *testing.T, name string, signers ...string) *verify.Verifier {
 		Images: everything(t), Checker: &checker{trusted: trusted}}
 }
 
-func layer(t *testing.T, r verify.Registry, demand verify.Requirement, verifiers ...*verify.Verifier) verify.Layer {
+func tier(t *testing.T, r verify.Registry, demand verify.Requirement, verifiers ...*verify.Verifier) verify.Tier {
 	t.Helper()
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 	verifiers = slices.SortedFunc(slices.Values(verifiers), func(a, b *verify.Verifier) int { return strings.Compare(a.Source.Name, b.Source.Name) })
-	return verify.Layer{Source: source, Registry: r, Verifiers: verifiers,
+	return verify.Tier{Source: source, Registry: r, Verifiers: verifiers,
 		Judge: verify.ByRules([]verify.Rule{{Source: source, Images: everything(t), Require: []verify.Requirement{demand}}}, verify.DefaultDeny)}
 }
 
-func config(layers ...verify.Layer) *verify.Config {
-	return &verify.Config{Namespace: "team-a", UID: "1", Generation: "g1", Layers: layers}
+func config(tiers ...verify.Tier) *verify.Config {
+	return &verify.Config{Namespace: "team-a", UID: "1", Generation: "g1", Tiers: tiers}
 }
 
 func engine(c verify.Cache, options verify.Options) *verify.Engine {

@@ -12,7 +12,7 @@ import (
 // Secrets: a verifier counts even if it is broken. It says nothing about what is allowed.
 func (c *Config) MayAllow(ref image.Reference) bool {
 	decides := false
-	for _, l := range c.Layers {
+	for _, l := range c.Tiers {
 		if !l.Warns && !l.mayAllow(ref) {
 			return false
 		}
@@ -30,11 +30,11 @@ func (c *Config) Foreseen(ref image.Reference) (policy.Outcome, bool) {
 // Unsatisfiable reports whether no evidence can satisfy a rule of a mandatory policy for ref or, if ref is the zero
 // Reference, for any image.
 func (c *Config) Unsatisfiable(source policy.ObjectRef, rule Rule, ref image.Reference) bool {
-	i := slices.IndexFunc(c.Layers, func(l Layer) bool { return l.Mandatory && l.Source == source })
+	i := slices.IndexFunc(c.Tiers, func(l Tier) bool { return l.Mandatory && l.Source == source })
 	if i < 0 {
 		return false
 	}
-	l := c.Layers[i]
+	l := c.Tiers[i]
 	if ref == (image.Reference{}) {
 		everything, err := image.ParsePattern("**")
 		if err != nil {
@@ -57,7 +57,7 @@ func anyImage() image.Reference {
 }
 
 // mayAllow plans ref as if all verifiers of l were sound, and any image with each rule.
-func (l Layer) mayAllow(asked image.Reference) bool {
+func (l Tier) mayAllow(asked image.Reference) bool {
 	ref, any := asked, asked == (image.Reference{})
 	if any {
 		ref = anyImage()

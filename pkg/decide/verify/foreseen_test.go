@@ -31,7 +31,7 @@ func TestARequirementForMoreSignersThanAreTrustedSendsNobodyToSign(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry()
-			of := config(layer(t, r, c.demand, c.verifiers...))
+			of := config(tier(t, r, c.demand, c.verifiers...))
 			image := ref(t, "r.example.com/app@"+appDigest.String())
 			outcome, known := of.Foreseen(image)
 			require.Equal(t, c.beyond, known && outcome == policy.Denied)

@@ -218,8 +218,8 @@ func searches(tasks []task) map[searchGroup][]*Verifier {
 				continue
 			}
 			for _, v := range t.verifiers {
-				enforced := searchGroup{registry: t.layer.Registry}
-				group := searchGroup{registry: t.layer.Registry, warns: warns}
+				enforced := searchGroup{registry: t.tier.Registry}
+				group := searchGroup{registry: t.tier.Registry, warns: warns}
 				if !slices.Contains(groups[enforced], v) && !slices.Contains(groups[group], v) {
 					groups[group] = append(groups[group], v)
 				}

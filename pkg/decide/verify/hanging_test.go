@@ -65,7 +65,7 @@ func TestALocationThatHangsCostsAnImageNothingThatIsSignedAtAnother(t *testing.T
 				n.origin.list = hang
 				c.arrange(t, n)
 				began := time.Now()
-				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
+				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
 				require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.LessOrEqual(t, time.Since(began), c.within)
 				require.Len(t, result.Looked, 2)
@@ -103,7 +103,7 @@ func TestWithoutTheAnswerOfALocationNothingIsDenied(t *testing.T) {
 				n.origin.list = hang
 				n.evidence.manifest(t, false, c.texts...)
 				began := time.Now()
-				result := engine(newCache(), verify.Options{WorkTimeout: 5 * time.Second}).Verify(t.Context(), config(layer(t, as(withEvidence(n)), c.demand, verifier(t, "a", "k1", "revoker"))), ref(t, byDigest+appDigest.String()))
+				result := engine(newCache(), verify.Options{WorkTimeout: 5 * time.Second}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), c.demand, verifier(t, "a", "k1", "revoker"))), ref(t, byDigest+appDigest.String()))
 				require.NotEqual(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Equal(t, policy.Undecided.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Equal(t, 5*time.Second, time.Since(began))
@@ -127,7 +127,7 @@ func TestNoMoreIsCheckedInAdvanceThanInAll(t *testing.T) {
 			}
 		}
 		demand := verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2} // nothing ends the search
-		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, as(withEvidence(n)), demand, v)), ref(t, byDigest+appDigest.String()))
+		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), demand, v)), ref(t, byDigest+appDigest.String()))
 		require.Equal(t, policy.Denied.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 		require.EqualValues(t, verify.MaxSignatures/2, before.Load(), "the share of one of two locations")
 		require.EqualValues(t, verify.MaxSignatures, checked.Load())
@@ -148,7 +148,7 @@ func TestALocationTakesOnlyItsShareOfTheBytesInAdvance(t *testing.T) {
 			defer func() { read = n.origin.called("fetch") }()
 			return after(time.Second)(ctx)
 		}
-		engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
+		engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
 		require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes/2, read, "the share of one of two locations")
 		require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes, n.origin.called("fetch"))
 	})
@@ -166,7 +166,7 @@ func TestAMirrorThatHangsKeepsNoDigestOfAnotherLocationWaiting(t *testing.T) {
 				n.mirror.list = hang
 				n.origin.manifest(t, true, "k1:"+appDigest.String())
 				began := time.Now()
-				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, as(mirrorOrOrigin(n)), anyA, verifier(t, "a", "k1"))), ref(t, c.spelling))
+				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(mirrorOrOrigin(n)), anyA, verifier(t, "a", "k1"))), ref(t, c.spelling))
 				require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Equal(t, c.waits, time.Since(began) > 250*time.Millisecond)
 			})
@@ -185,7 +185,7 @@ func TestAListThatWasNotAwaitedIsNotKeptAndContentIs(t *testing.T) {
 		n.origin.list = hang
 		e := engine(newCache(), verify.Options{})
 		judged := func(generation, signer string) policy.Outcome {
-			c := config(layer(t, r, anyA, verifier(t, "a", signer)))
+			c := config(tier(t, r, anyA, verifier(t, "a", signer)))
 			c.Generation = generation
 			return e.Verify(t.Context(), c, ref(t, byDigest+appDigest.String())).Verdict.Outcome()
 		}
@@ -208,7 +208,7 @@ func TestWhatTwoLocationsListIsReadOnceHoweverLateOneIs(t *testing.T) {
 				n.evidence.manifest(t, false, "stranger")
 				n.origin.list = after(late)
 				n.evidence.fetch = func(ctx context.Context, _ ocispec.Descriptor) error { return after(100 * time.Millisecond)(ctx) }
-				both := layer(t, as(withEvidence(n)), verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 1}, verifier(t, "a", "k1"), verifier(t, "b", "k2"))
+				both := tier(t, as(withEvidence(n)), verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 1}, verifier(t, "a", "k1"), verifier(t, "b", "k2"))
 				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(both), ref(t, byDigest+appDigest.String()))
 				require.Equal(t, policy.Denied.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Equal(t, 2, n.evidence.called("fetch")+n.origin.called("fetch"), "a manifest and its payload")
@@ -229,7 +229,7 @@ func TestALocationThatListsTheSameLateIsAskedAlthoughAThirdNeverAnswers(t *testi
 		_, evidence := withEvidence(n)
 		evidence = append([]verify.Location{location(verify.RoleMirror, n.mirror)}, evidence...)
 		began := time.Now()
-		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, as(evidence[1:2], evidence), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
+		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(evidence[1:2], evidence), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
 		require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 		require.LessOrEqual(t, time.Since(began), time.Second)
 	})
@@ -241,7 +241,7 @@ func TestALocationHidesNothingOfAnotherByListingItToo(t *testing.T) {
 	n.origin.manifest(t, false, "k1:"+appDigest.String())
 	n.evidence.manifest(t, false, "stranger")
 	n.evidence.manifest(t, false, "k1:"+appDigest.String())
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byTag))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byTag))
 	require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 }
 
@@ -282,7 +282,7 @@ func TestResultsDoNotDependOnTheOrderInWhichLocationsAnswer(t *testing.T) {
 					evidence = append(evidence, location([]verify.Role{verify.RoleMirror, verify.RoleOrigin, verify.RoleEvidence}[i], r))
 				}
 				demand := verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2}
-				result = engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, as(evidence, evidence), demand, verifier(t, "a", "k2"))), ref(t, byDigest+appDigest.String()))
+				result = engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(evidence, evidence), demand, verifier(t, "a", "k2"))), ref(t, byDigest+appDigest.String()))
 			})
 			return result
 		}

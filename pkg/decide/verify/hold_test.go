@@ -25,7 +25,7 @@ func holding(t *testing.T, signatures int, hold func(context.Context) error) *ve
 	r.manifest(t, true, "k1:"+appDigest.String())
 	v := verifier(t, "a", "k1")
 	v.Checker.(*checker).hold = hold
-	c := config(layer(t, r, anyA, v))
+	c := config(tier(t, r, anyA, v))
 	c.Namespace = "team-a"
 	return c
 }

@@ -79,7 +79,7 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 				index := r.index(t, mediaType, c.manifests...)
 				c.sign(t, r, index)
 				for either, want := range map[bool]policy.Outcome{false: c.alone, true: c.either} {
-					l := layer(t, r, anyA, verifier(t, "a", "k1"))
+					l := tier(t, r, anyA, verifier(t, "a", "k1"))
 					l.Judge.Rules()[0].IndexManifests = either
 					result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
 					require.Equal(t, want.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
@@ -107,7 +107,7 @@ func TestManifestsAreNotProvenByTheirIndex(t *testing.T) {
 	amd := part("amd64")
 	index := r.index(t, ocispec.MediaTypeImageIndex, amd)
 	r.manifest(t, true, "k1:"+index.Digest.String())
-	l := layer(t, r, anyA, verifier(t, "a", "k1"))
+	l := tier(t, r, anyA, verifier(t, "a", "k1"))
 	l.Judge.Rules()[0].IndexManifests = true
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+amd.Digest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
@@ -120,7 +120,7 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 	index := r.index(t, ocispec.MediaTypeImageIndex, amd, arm)
 	r.manifest(t, true, "k1:"+amd.Digest.String())
 	r.manifest(t, true, "k1:"+arm.Digest.String())
-	l := layer(t, r, verify.Requirement{AtLeast: 1, Condition: func(func() error, []policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
+	l := tier(t, r, verify.Requirement{AtLeast: 1, Condition: func(func() error, []policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
 	l.Judge.Rules()[0].IndexManifests = true
 	kept := newCache()
 	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
@@ -132,28 +132,28 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 	for name, c := range map[string]struct {
-		change   func(r *registry, l *verify.Layer)
+		change   func(r *registry, l *verify.Tier)
 		spelling string
 		ttl      time.Duration // 0: not kept
 	}{
-		"unsigned":           {func(*registry, *verify.Layer) {}, "@" + appDigest.String(), 10 * time.Second},
-		"unreadable":         {func(r *registry, _ *verify.Layer) { r.list = func(context.Context) error { return errors.New("503") } }, "@" + appDigest.String(), 0},
-		"no such tag":        {func(*registry, *verify.Layer) {}, ":none", 0},
-		"a broken verifier":  {func(_ *registry, l *verify.Layer) { l.Verifiers[0].Broken = errors.New("no key") }, ":v1", 0},
-		"no rule matches":    {func(_ *registry, l *verify.Layer) { l.Judge = verify.ByRules(nil, verify.DefaultDeny) }, ":v1", 0},
-		"no verifier by the": {func(_ *registry, l *verify.Layer) { l.Verifiers = nil }, ":v1", 0},
+		"unsigned":           {func(*registry, *verify.Tier) {}, "@" + appDigest.String(), 10 * time.Second},
+		"unreadable":         {func(r *registry, _ *verify.Tier) { r.list = func(context.Context) error { return errors.New("503") } }, "@" + appDigest.String(), 0},
+		"no such tag":        {func(*registry, *verify.Tier) {}, ":none", 0},
+		"a broken verifier":  {func(_ *registry, l *verify.Tier) { l.Verifiers[0].Broken = errors.New("no key") }, ":v1", 0},
+		"no rule matches":    {func(_ *registry, l *verify.Tier) { l.Judge = verify.ByRules(nil, verify.DefaultDeny) }, ":v1", 0},
+		"no verifier by the": {func(_ *registry, l *verify.Tier) { l.Verifiers = nil }, ":v1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry()
 			r.tags["v1"] = appDigest
-			l := layer(t, r, anyA, verifier(t, "a", "k1"))
+			l := tier(t, r, anyA, verifier(t, "a", "k1"))
 			l.Warns = true
 			c.change(r, &l)
 			kept := newCache()
-			ask := func(layers ...verify.Layer) policy.Verdict {
-				return engine(kept, verify.Options{}).Verify(t.Context(), config(layers...), ref(t, "r.example.com/app"+c.spelling)).Verdict
+			ask := func(tiers ...verify.Tier) policy.Verdict {
+				return engine(kept, verify.Options{}).Verify(t.Context(), config(tiers...), ref(t, "r.example.com/app"+c.spelling)).Verdict
 			}
-			verdict := ask(verify.Layer{Source: source, Judge: verify.OnlyWarnings()}, l)
+			verdict := ask(verify.Tier{Source: source, Judge: verify.OnlyWarnings()}, l)
 			require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 			require.NotEmpty(t, verdict.Warning)
 			require.True(t, verdict.Unverified, "a warning proves nothing")
@@ -166,16 +166,16 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 					require.Equal(t, c.ttl, ttl)
 				}
 			}
-			strict := layer(t, r, anyA, verifier(t, "a", "k1"))
+			strict := tier(t, r, anyA, verifier(t, "a", "k1"))
 			kept = newCache()
-			require.NotEqual(t, policy.Allowed, ask(l, strict).Outcome(), "another layer is enforced")
-			require.NotEqual(t, policy.Allowed, ask(strict, l).Outcome(), "another layer is enforced")
+			require.NotEqual(t, policy.Allowed, ask(l, strict).Outcome(), "another tier is enforced")
+			require.NotEqual(t, policy.Allowed, ask(strict, l).Outcome(), "another tier is enforced")
 		})
 	}
-	alone := layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))
+	alone := tier(t, newRegistry(), anyA, verifier(t, "a", "k1"))
 	alone.Warns = true
 	require.Equal(t, policy.Denied, engine(newCache(), verify.Options{}).Verify(t.Context(), config(alone), ref(t, "r.example.com/app:v1")).Verdict.Outcome(),
-		"layers that warn only add to one that allows")
+		"tiers that warn only add to one that allows")
 }
 
 func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
@@ -183,7 +183,7 @@ func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String(), "k2:"+appDigest.String())
 	two := verify.Requirement{AtLeast: 1, Condition: func(_ func() error, proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }}
 	ask := func(verifiers ...*verify.Verifier) policy.Verdict {
-		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, two, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, two, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
 	require.Equal(t, policy.Allowed, ask(verifier(t, "a", "k1"), verifier(t, "b", "k2")).Outcome())
 	require.Equal(t, policy.Denied, ask(verifier(t, "a", "k1")).Outcome())

@@ -20,18 +20,18 @@ type Judging struct {
 // SameDemands reports whether j requires what other requires. All expressions count as the same one.
 func (j Judging) SameDemands(other Judging) bool { return j.demands == other.demands }
 
-// Judging returns the rules that require something of ref, or deny it, one for each layer that has one. A layer whose
+// Judging returns the rules that require something of ref, or deny it, one for each tier that has one. A tier whose
 // policy cannot be used has none: it denies everything.
 func (c *Config) Judging(ref image.Reference) (judging []Judging) {
-	for i := range c.Layers {
-		if j, ok := c.Layers[i].judging(ref); ok {
+	for i := range c.Tiers {
+		if j, ok := c.Tiers[i].judging(ref); ok {
 			judging = append(judging, j)
 		}
 	}
 	return judging
 }
 
-func (l *Layer) judging(ref image.Reference) (Judging, bool) {
+func (l *Tier) judging(ref image.Reference) (Judging, bool) {
 	if !l.Judge.Usable() || l.Judge.kind != byRules {
 		return Judging{}, false
 	}

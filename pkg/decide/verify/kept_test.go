@@ -45,7 +45,7 @@ func (k *keeping) judge(t *testing.T, generation string, signers ...string) (ver
 	for _, call := range []string{"resolve", "list", "fetch"} {
 		before[call] = k.registry.called(call)
 	}
-	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: len(signers)}, verifier(t, "v", signers...)))
+	c := config(tier(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: len(signers)}, verifier(t, "v", signers...)))
 	c.Generation = generation
 	result := k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 	took := map[string]int{}
@@ -107,7 +107,7 @@ func TestARefreshReadsListsAgainAndNoContent(t *testing.T) {
 	k := keep(t)
 	k.judge(t, "g1", "nobody")
 	fetched := k.registry.called("fetch")
-	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", "alice")))
+	c := config(tier(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", "alice")))
 	require.Equal(t, policy.Allowed, k.Refresh(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String())).Verdict.Outcome())
 	require.Equal(t, 2, k.registry.called("list"))
 	require.Equal(t, fetched, k.registry.called("fetch"))
@@ -149,7 +149,7 @@ func TestNothingThatIsKeptIsUsedForAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := keep(t)
 			_, took := k.judge(t, "g1", "nobody")
-			c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", "alice")))
+			c := config(tier(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", "alice")))
 			c.Generation = "g2"
 			change(k, c)
 			require.Equal(t, policy.Allowed, k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String())).Verdict.Outcome())
@@ -230,7 +230,7 @@ func TestADenialIsNotWorkedOutTwice(t *testing.T) {
 	var checks atomic.Int32 // both signatures are checked at once
 	refusing := verifier(t, "v", "nobody")
 	refusing.Checker.(*checker).before = func(string) { checks.Add(1) } //nolint:forcetypeassert // verifier made it
-	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, refusing))
+	c := config(tier(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, refusing))
 	for range 3 {
 		checks.Store(0)
 		result := k.Refresh(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
@@ -281,8 +281,8 @@ func TestWhatAnIndexSaysOfAnImageIsNotKeptAsTheRegistrysWord(t *testing.T) {
 		}
 		return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: appDigest, Size: 2}
 	}
-	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", "alice")))
-	c.Layers[0].Judge = verify.ByRules([]verify.Rule{{Images: everything(t), Require: []verify.Requirement{{AnyOf: []string{"v"}, AtLeast: 1}}, IndexManifests: true}}, verify.DefaultDeny)
+	c := config(tier(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", "alice")))
+	c.Tiers[0].Judge = verify.ByRules([]verify.Rule{{Images: everything(t), Require: []verify.Requirement{{AnyOf: []string{"v"}, AtLeast: 1}}, IndexManifests: true}}, verify.DefaultDeny)
 	k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+index.Digest.String()))
 	require.Zero(t, k.kept(t).Subject.Size)
 	_, took := k.judge(t, "g2", "alice")
@@ -293,7 +293,7 @@ func TestWhatAnIndexSaysOfAnImageIsNotKeptAsTheRegistrysWord(t *testing.T) {
 // refresh verifies the image without cached verdicts and lists.
 func (k *keeping) refresh(t *testing.T, signers ...string) verify.Result {
 	t.Helper()
-	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", signers...)))
+	c := config(tier(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", signers...)))
 	return k.Refresh(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 }
 

@@ -205,7 +205,7 @@ func (s *search) describeOnce(ctx context.Context, kept ocispec.Descriptor, know
 }
 
 // describe fills in the subject's size and media type: a digest reference lacks them,
-// and notation signs them. What another layer's locations say about the subject is not taken
+// and notation signs them. What another tier's locations say about the subject is not taken
 // for what those of this search would say.
 func (s *search) describe(ctx context.Context) error {
 	if s.subject.Descriptor.Digest == s.subject.Reference.Digest && s.subject.Descriptor.MediaType != "" &&

@@ -232,9 +232,9 @@ func nowhere(errs []error) error {
 // be another. The digest of a tag is cached briefly. The descriptor of a digest reference
 // is read later, in parallel with other requests.
 //
-// A layer whose locations are others, such as a mandatory policy where the namespace has a mirror, must
+// A tier whose locations are others, such as a mandatory policy where the namespace has a mirror, must
 // find the same digest under the tag: else it would be asked about a digest that only a
-// tenant's mirror calls by that tag. Without such a mirror all layers ask the same server,
+// tenant's mirror calls by that tag. Without such a mirror all tiers ask the same server,
 // once.
 func (e *Engine) pin(ctx context.Context, config part, tasks []task, ref image.Reference, how mode, trace *trace) (subject Subject, doubt string, err error) {
 	registry := registryOf(tasks)
@@ -261,14 +261,14 @@ func (e *Engine) pin(ctx context.Context, config part, tasks []task, ref image.R
 	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor, describedBy: registry}, entry.Verdict.Warning, nil
 }
 
-// elsewhere returns the tasks whose layers read ref at other locations than registry does, one
+// elsewhere returns the tasks whose tiers read ref at other locations than registry does, one
 // of each registry, those that are enforced first.
 func elsewhere(tasks []task, registry Registry, ref image.Reference) []task {
 	var others []task
 	for _, warns := range []bool{false, true} {
 		for _, t := range tasks {
-			if !t.known && t.warns == warns && !sameContent(t.layer.Registry, registry, ref) &&
-				!slices.ContainsFunc(others, func(o task) bool { return o.layer.Registry == t.layer.Registry }) {
+			if !t.known && t.warns == warns && !sameContent(t.tier.Registry, registry, ref) &&
+				!slices.ContainsFunc(others, func(o task) bool { return o.tier.Registry == t.tier.Registry }) {
 				others = append(others, t)
 			}
 		}
@@ -276,7 +276,7 @@ func elsewhere(tasks []task, registry Registry, ref image.Reference) []task {
 	return others
 }
 
-// agree looks up a tag with registry and, in parallel, with those of other layers. It fails
+// agree looks up a tag with registry and, in parallel, with those of other tiers. It fails
 // if an enforced one does not find the same digest.
 func agree(ctx context.Context, registry Registry, others []task, ref image.Reference) (descriptor ocispec.Descriptor, doubt string, err error) {
 	digests, errs := make([]digest.Digest, len(others)), make([]error, len(others))
@@ -288,7 +288,7 @@ func agree(ctx context.Context, registry Registry, others []task, ref image.Refe
 					errs[i] = fmt.Errorf("internal error: %v", r)
 				}
 			}()
-			found, err := locationsOf(other.layer.Registry, ref).Resolve(ctx, ref)
+			found, err := locationsOf(other.tier.Registry, ref).Resolve(ctx, ref)
 			digests[i], errs[i] = found.Digest, err
 		})
 	}
@@ -302,13 +302,13 @@ func agree(ctx context.Context, registry Registry, others []task, ref image.Refe
 		err := errs[i]
 		if err == nil && digests[i] != descriptor.Digest {
 			err = PermanentWith(policy.ReasonContentMismatch, fmt.Errorf("%s is %s at %s, and %s at %s, which counts for %s",
-				ref, descriptor.Digest, names(locations.Content), digests[i], names(locationsOf(other.layer.Registry, ref).Content), other.layer.Source),
+				ref, descriptor.Digest, names(locations.Content), digests[i], names(locationsOf(other.tier.Registry, ref).Content), other.tier.Source),
 				"update the copy that is behind, or name the image by its digest")
 		}
 		switch {
 		case err == nil:
 		case other.warns:
-			doubt = other.layer.Source.String() + " would not be asked about this image: " + err.Error()
+			doubt = other.tier.Source.String() + " would not be asked about this image: " + err.Error()
 		default:
 			return ocispec.Descriptor{}, "", err
 		}
@@ -324,12 +324,12 @@ func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Referenc
 	if ref.Digest != "" {
 		return ref, nil
 	}
-	if len(config.Layers) == 0 {
+	if len(config.Tiers) == 0 {
 		return image.Reference{}, fmt.Errorf("cannot look up %s: no resources are loaded for %s", ref, config.Namespace.Describe())
 	}
-	registry, key := config.Layers[0].Registry, config.all().tagKey(ref)
-	if slices.ContainsFunc(config.Layers, func(l Layer) bool { return !sameContent(l.Registry, registry, ref) }) {
-		key.Image += " not compared" // only the first layer is asked; no reference has a space
+	registry, key := config.Tiers[0].Registry, config.all().tagKey(ref)
+	if slices.ContainsFunc(config.Tiers, func(l Tier) bool { return !sameContent(l.Registry, registry, ref) }) {
+		key.Image += " not compared" // only the first tier is asked; no reference has a space
 	}
 	entry, cached := e.known(ctx, key, mode{})
 	if !cached {

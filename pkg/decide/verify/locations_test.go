@@ -101,7 +101,7 @@ func TestImagesAndEvidenceAreReadAtTheirLocations(t *testing.T) {
 				n := newNetwork()
 				c.arrange(t, n)
 				r := as(c.locations(n))
-				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, spelling))
+				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, spelling))
 				require.Equal(t, c.outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Contains(t, result.Verdict.Reason, c.reason)
 			})
@@ -153,7 +153,7 @@ func TestAFloodedLocationHidesNoEvidenceOfAnother(t *testing.T) {
 				signed.Size++ // as a lie of the other location
 				n.origin.listed = append([]ocispec.Descriptor{{MediaType: signed.MediaType, Digest: signed.Digest, Size: signed.Size}}, n.origin.listed...)
 				r := as(withEvidence(n))
-				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
+				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
 				require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 			})
 		}
@@ -167,7 +167,7 @@ func TestOneManifestInSeveralLocationsCountsOnceAndComesFromWhicheverServesIt(t 
 	n.evidence.manifest(t, false, good)
 	n.origin.fetch = func(context.Context, ocispec.Descriptor) error { return errors.New("it is down") }
 	r := as(withEvidence(n))
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
 	require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 	require.Len(t, result.Findings, 1)
 	require.Equal(t, 2, n.evidence.called("fetch"), "the manifest and its payload, once")
@@ -196,8 +196,8 @@ func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnLocationsHave(t *testing
 			c.cluster(n)
 			n.mirror.manifest(t, true, "k1:"+appDigest.String())
 			n.origin.manifest(t, true, "k1:"+appDigest.String())
-			own := layer(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
-			mandatory := layer(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
+			own := tier(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
+			mandatory := tier(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
 			mandatory.Warns = c.warns
 			kept := newCache()
 			e, both := engine(kept, verify.Options{}), config(own, mandatory)
@@ -216,8 +216,8 @@ func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnLocationsHave(t *testing
 func TestAMandatoryPolicySeesNothingOfANamespacesLocations(t *testing.T) {
 	n := newNetwork()
 	n.mirror.manifest(t, true, "k1:"+appDigest.String())
-	own := layer(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
-	mandatory := layer(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
+	own := tier(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
+	mandatory := tier(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
 	for _, spelling := range []string{byTag, byDigest + appDigest.String()} {
 		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(own, mandatory), ref(t, spelling))
 		require.Equal(t, policy.Denied.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
@@ -235,7 +235,7 @@ func TestAReasonNamesFewLocationsAndLittleOfEach(t *testing.T) {
 	}
 	n := newNetwork()
 	r := as([]verify.Location{location(verify.RoleOrigin, n.origin)}, many)
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
 	require.Contains(t, result.Verdict.Reason, "and 3 more repositories)")
 	require.Less(t, len(result.Verdict.Reason), 1200)
 	require.Len(t, result.Looked, 9)

@@ -12,12 +12,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// demanding is a layer of a cluster policy that wants evidence of one verifier.
-func demanding(t *testing.T, r verify.Registry, name, signer string) verify.Layer {
+// demanding is a tier of a cluster policy that wants evidence of one verifier.
+func demanding(t *testing.T, r verify.Registry, name, signer string) verify.Tier {
 	t.Helper()
 	v := verifier(t, name, signer)
 	v.Source, v.Command = policy.ObjectRef{Kind: "ClusterVerifier", Name: name}, "cosign sign --key KEY"
-	l := layer(t, r, verify.Requirement{AnyOf: []string{name}, AtLeast: 1}, v)
+	l := tier(t, r, verify.Requirement{AnyOf: []string{name}, AtLeast: 1}, v)
 	l.Source = policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}
 	rule := l.Judge.Rules()[0]
 	rule.Source = l.Source
@@ -34,22 +34,22 @@ func policiesOf(v policy.Verdict) (names []string) {
 
 func TestEveryPolicyThatDeniesIsNamedWithoutARequestMore(t *testing.T) {
 	app := "r.example.com/app@" + appDigest.String()
-	requests := func(layers ...verify.Layer) (policy.Verdict, map[string]int) {
+	requests := func(tiers ...verify.Tier) (policy.Verdict, map[string]int) {
 		r := newRegistry()
 		r.manifest(t, true, "stranger:"+appDigest.String())
-		for i := range layers {
-			layers[i].Registry = r
+		for i := range tiers {
+			tiers[i].Registry = r
 		}
 		cache := newCache()
 		e := engine(cache, verify.Options{})
-		c := withMandatory(config(layers[0]), layers[1:]...)
+		c := withMandatory(config(tiers[0]), tiers[1:]...)
 		first := e.Verify(t.Context(), c, ref(t, app)).Verdict
 		known, ok := e.Recall(c, ref(t, app))
 		require.True(t, ok)
 		require.Equal(t, first, known.Verdict, "memory has all of it")
 		return first, r.calls
 	}
-	own := layer(t, nil, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
+	own := tier(t, nil, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
 	one, alone := requests(own)
 	require.Equal(t, []string{"VerificationPolicy team-a/strict"}, policiesOf(one))
 	all, together := requests(own, demanding(t, nil, "baseline", "platform"), demanding(t, nil, "fulfilled", "stranger"), demanding(t, nil, "scanned", "scanner"))
@@ -68,7 +68,7 @@ func TestAPolicyThatNeedsEvidenceIsNotAskedOnceAnotherDenies(t *testing.T) {
 
 func TestADenialSaysWhomToAskAboutEachPolicy(t *testing.T) {
 	r := newRegistry()
-	own, baseline, silent := layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")), demanding(t, r, "baseline", "platform"), demanding(t, r, "silent", "x")
+	own, baseline, silent := tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")), demanding(t, r, "baseline", "platform"), demanding(t, r, "silent", "x")
 	own.Contact, baseline.Contact, silent.Contact = "#team-a", "#team-a", "#team-a"
 	baseline.Contacts = []verify.Contact{{Policy: baseline.Source, Text: "security@example.com"}}
 	c := withMandatory(config(own), baseline, silent)
@@ -96,7 +96,7 @@ func TestADenialSaysWhomToAskAboutEachPolicy(t *testing.T) {
 func TestAWarningSaysWhomToAsk(t *testing.T) {
 	warns := denying(t, "ClusterVerificationPolicy", "rehearsed")
 	warns.Warns, warns.Contacts = true, []verify.Contact{{Policy: warns.Source, Text: "security@example.com"}}
-	got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(verify.Layer{Judge: verify.OnlyWarnings()}, warns), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+	got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(verify.Tier{Judge: verify.OnlyWarnings()}, warns), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, policy.Allowed, got.Outcome())
 	require.Contains(t, got.Warning, ". Ask: security@example.com. To fix: ")
 	require.Empty(t, got.Others)
@@ -149,8 +149,8 @@ func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
 // Signatures are not looked at if a denial needs none. What else denies then is not known, and the denial says so.
 func TestADenialWithoutALookAtSignaturesSaysThatMoreCanFollow(t *testing.T) {
 	const more = "; signatures were not checked yet, so more can follow"
-	asks := func(v *verify.Verifier) verify.Layer {
-		return layer(t, newRegistry(), verify.Requirement{AnyOf: []string{"a"}, AtLeast: 1}, v)
+	asks := func(v *verify.Verifier) verify.Tier {
+		return tier(t, newRegistry(), verify.Requirement{AnyOf: []string{"a"}, AtLeast: 1}, v)
 	}
 	broken := verifier(t, "a", "k1")
 	broken.Broken = errors.New("Verifier team-a/a cannot be used: there is no Secret")

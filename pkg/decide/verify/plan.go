@@ -9,13 +9,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// task is the work of one layer for one image: a verdict that needs no evidence, or
+// task is the work of one tier for one image: a verdict that needs no evidence, or
 // rules that do.
 type task struct {
-	layer   *Layer
+	tier   *Tier
 	verdict policy.Verdict // when known
 	known   bool
-	// mandatory says that the Config has a mandatory layer for it, which may leave the image to another.
+	// mandatory says that the Config has a mandatory tier for it, which may leave the image to another.
 	mandatory bool
 	nothing   bool // neither a policy nor a verifier applies
 	warns     bool // a denial becomes a warning
@@ -30,12 +30,12 @@ type task struct {
 	missing []policy.Finding
 }
 
-// plan returns the task of each layer for ref. It is pure. Without layers that are enforced, the
+// plan returns the task of each tier for ref. It is pure. Without tiers that are enforced, the
 // image is denied.
 func (p part) plan(ref image.Reference) []task {
-	tasks, enforced := make([]task, 0, len(p.Layers)), false
-	for i := range p.Layers {
-		l := &p.Layers[i]
+	tasks, enforced := make([]task, 0, len(p.Tiers)), false
+	for i := range p.Tiers {
+		l := &p.Tiers[i]
 		if p.alone && !l.Mandatory {
 			continue
 		}
@@ -51,7 +51,7 @@ func (p part) plan(ref image.Reference) []task {
 	return tasks
 }
 
-// mandatoryOf returns the tasks of mandatory layers, nil if there are none.
+// mandatoryOf returns the tasks of mandatory tiers, nil if there are none.
 func mandatoryOf(tasks []task) (mandatory []task) {
 	for _, t := range tasks {
 		if t.mandatory {
@@ -61,16 +61,16 @@ func mandatoryOf(tasks []task) (mandatory []task) {
 	return mandatory
 }
 
-func known(l *Layer, verdict policy.Verdict) task {
-	return task{layer: l, known: true, verdict: verdict, warns: l != nil && l.Warns}
+func known(l *Tier, verdict policy.Verdict) task {
+	return task{tier: l, known: true, verdict: verdict, warns: l != nil && l.Warns}
 }
 
 // unverified returns the verdict on an image that l allows without verification.
-func (l *Layer) unverified(source policy.ObjectRef, why string) task {
+func (l *Tier) unverified(source policy.ObjectRef, why string) task {
 	return known(l, policy.Unverified(source, why))
 }
 
-func (l *Layer) plan(ref image.Reference) task {
+func (l *Tier) plan(ref image.Reference) task {
 	switch {
 	case !l.Judge.Usable():
 		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Judge.Why(), Remediation: l.repair()})
@@ -82,7 +82,7 @@ func (l *Layer) plan(ref image.Reference) task {
 	return l.planRules(ref)
 }
 
-func (l *Layer) planRules(ref image.Reference) task {
+func (l *Tier) planRules(ref image.Reference) task {
 	for _, rule := range l.Judge.rules {
 		if matchesAny(rule.Images, ref) {
 			return l.planRule(rule, ref)
@@ -105,7 +105,7 @@ func (l *Layer) planRules(ref image.Reference) task {
 }
 
 // empty reports whether l has nothing to judge ref by: neither a policy nor a verifier.
-func (l *Layer) empty(ref image.Reference) bool {
+func (l *Tier) empty(ref image.Reference) bool {
 	return l.Judge.kind == byVerifiers && l.Judge.Usable() && !slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool { return v.matches(ref) })
 }
 
@@ -121,16 +121,16 @@ func repair(source policy.ObjectRef, why error) string {
 // seeReady says where to read what is wrong. Resources from files have no conditions.
 const seeReady = "; its condition Ready, or landwaiter check for files, says what is wrong"
 
-// repair says what to do about a layer that judges no image, because its policy or something else cannot be used.
-func (l *Layer) repair() string {
+// repair says what to do about a tier that judges no image, because its policy or something else cannot be used.
+func (l *Tier) repair() string {
 	if strings.HasPrefix(l.Judge.Why(), l.Source.String()+" ") {
 		return repair(l.Source, l.Judge.refuses)
 	}
 	return l.Source.Owner("correct the resource" + seeReady)
 }
 
-// planMatching plans a layer without policies: all verifiers that match must pass.
-func (l *Layer) planMatching(ref image.Reference) task {
+// planMatching plans a tier without policies: all verifiers that match must pass.
+func (l *Tier) planMatching(ref image.Reference) task {
 	names := l.applying(ref, func(*Verifier) bool { return true })
 	if len(names) == 0 {
 		return l.nothing(ref)
@@ -139,7 +139,7 @@ func (l *Layer) planMatching(ref image.Reference) task {
 	return l.planRule(rule, ref)
 }
 
-func (l *Layer) planRule(rule Rule, ref image.Reference) task {
+func (l *Tier) planRule(rule Rule, ref image.Reference) task {
 	switch rule.Action {
 	case Require:
 	case Allow:
@@ -150,7 +150,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 	default:
 		return known(l, policy.Verdict{Policy: rule.Source, Reason: "internal error: unknown action"})
 	}
-	t := task{layer: l, requires: true, rules: policy.Requirements{Source: rule.Source}, warns: l.Warns, indexManifests: rule.IndexManifests}
+	t := task{tier: l, requires: true, rules: policy.Requirements{Source: rule.Source}, warns: l.Warns, indexManifests: rule.IndexManifests}
 	deny := func(verdict policy.Verdict) task {
 		t.known, t.verdict = true, verdict
 		return t
@@ -180,7 +180,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 }
 
 // bounded returns requirement with the number of signers whom its verifiers trust for ref, and whether that is too few.
-func (l *Layer) bounded(requirement policy.Requirement, ref image.Reference) (policy.Requirement, bool) {
+func (l *Tier) bounded(requirement policy.Requirement, ref image.Reference) (policy.Requirement, bool) {
 	if requirement.AtLeast() == 1 {
 		return requirement, false // a signer is enough, and the usual case
 	}
@@ -198,7 +198,7 @@ func (l *Layer) bounded(requirement policy.Requirement, ref image.Reference) (po
 }
 
 // named returns a verifier of l, nil if there is none of that name.
-func (l *Layer) named(name string) *Verifier {
+func (l *Tier) named(name string) *Verifier {
 	i, found := slices.BinarySearchFunc(l.Verifiers, name, func(v *Verifier, name string) int { return strings.Compare(v.Source.Name, name) })
 	if !found {
 		return nil
@@ -207,7 +207,7 @@ func (l *Layer) named(name string) *Verifier {
 }
 
 // requirement converts a Requirement to a policy requirement over names.
-func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
+func (l *Tier) requirement(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	switch {
 	case len(demand.AllOf) > 0:
 		return policy.AllOf(source, demand.AtLeast, demand.AllOf...)
@@ -227,7 +227,7 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 
 // matching returns a requirement over every verifier that matches. A broken verifier
 // must not look like one without findings.
-func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
+func (l *Tier) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	for _, v := range l.Verifiers {
 		if v.Broken != nil && v.matches(ref) {
 			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %w", v.Broken), repair(v.Source, v.Broken))
@@ -241,7 +241,7 @@ func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.
 }
 
 // applying returns the names of the wanted verifiers that match ref.
-func (l *Layer) applying(ref image.Reference, wanted func(*Verifier) bool) (names []string) {
+func (l *Tier) applying(ref image.Reference, wanted func(*Verifier) bool) (names []string) {
 	for _, v := range l.Verifiers {
 		if wanted(v) && v.matches(ref) {
 			names = append(names, v.Source.Name)
@@ -289,8 +289,8 @@ const moreLater = "; signatures were not checked yet, so more can follow"
 // team's admins are asked, or whoever answers for the cluster's policies where only a cluster admin can help.
 func failed(tasks []task, err error) policy.Verdict {
 	verdict := failure(err)
-	if i := slices.IndexFunc(tasks, func(t task) bool { return t.layer != nil }); i >= 0 {
-		contact := tasks[i].layer.Contact
+	if i := slices.IndexFunc(tasks, func(t task) bool { return t.tier != nil }); i >= 0 {
+		contact := tasks[i].tier.Contact
 		if strings.HasPrefix(verdict.Remediation, policy.AskClusterAdmin) {
 			contact = clusterContact(tasks)
 		}
@@ -301,7 +301,7 @@ func failed(tasks []task, err error) policy.Verdict {
 		return verdict
 	}
 	verdict.Policy = asked[0].rules.Source
-	said := append(slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return !t.known }), known(asked[0].layer, verdict))
+	said := append(slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return !t.known }), known(asked[0].tier, verdict))
 	warned := combine(said, func(i int) policy.Verdict { return said[i].verdict })
 	warned.Policy, warned.Reason = verdict.Policy, fmt.Sprintf("%s only warns: %s", verdict.Policy, verdict.Reason)
 	return warned
@@ -316,7 +316,7 @@ func missing(tasks []task) []policy.Finding {
 	return findings
 }
 
-// onlyWarns reports whether only layers that warn need evidence.
+// onlyWarns reports whether only tiers that warn need evidence.
 func onlyWarns(tasks []task) bool {
 	return !slices.ContainsFunc(tasks, func(t task) bool { return !t.known && !t.warns })
 }
@@ -326,7 +326,7 @@ func onlyWarns(tasks []task) bool {
 func registryOf(tasks []task) Registry {
 	for _, t := range tasks {
 		if !t.known {
-			return t.layer.Registry
+			return t.tier.Registry
 		}
 	}
 	return nil
@@ -334,7 +334,7 @@ func registryOf(tasks []task) Registry {
 
 // add looks name up and records it as a verifier to run or as a missing one. Seen says which
 // verifiers of l it has recorded: a policy can name hundreds, each many times.
-func (t *task) add(l *Layer, name string, ref image.Reference, seen []bool) {
+func (t *task) add(l *Tier, name string, ref image.Reference, seen []bool) {
 	i, found := slices.BinarySearchFunc(l.Verifiers, name, func(v *Verifier, name string) int { return strings.Compare(v.Source.Name, name) })
 	if !found {
 		t.missing = append(t.missing, l.unknown(t.rules.Source, name))
@@ -382,7 +382,7 @@ func (v *Verifier) finding(f policy.Finding) policy.Finding {
 // clusterContact says whom to ask about a policy of the cluster, "" if nobody is named.
 func clusterContact(tasks []task) string {
 	for _, t := range tasks {
-		for l := t.layer; l != nil; l = l.Next {
+		for l := t.tier; l != nil; l = l.Next {
 			for _, c := range l.Contacts {
 				if c.Policy.Namespace == "" && c.Policy.Name != "" {
 					return c.Text

@@ -19,7 +19,7 @@ func TestARefreshReverifiesUnderTheSameKeys(t *testing.T) {
 			r, kept := newRegistry(), newCache()
 			r.tags["v1"] = appDigest
 			r.manifest(t, true, "k1:"+appDigest.String())
-			e, c, app := engine(kept, verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, spelling)
+			e, c, app := engine(kept, verify.Options{}), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, spelling)
 			first := e.Warm(t.Context(), c, app)
 			require.Equal(t, policy.Allowed, first.Verdict.Outcome())
 			require.False(t, first.Cached)
@@ -51,7 +51,7 @@ func TestARefreshFollowsTheTag(t *testing.T) {
 	r := newRegistry()
 	r.tags["v1"] = appDigest
 	r.manifest(t, true, "k1:"+appDigest.String())
-	e, c, app := engine(newCache(), verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1")
+	e, c, app := engine(newCache(), verify.Options{}), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1")
 	require.Equal(t, policy.Allowed, e.Verify(t.Context(), c, app).Verdict.Outcome())
 	r.tags["v1"] = digest.FromString("unsigned")
 	require.Equal(t, policy.Denied, e.Refresh(t.Context(), c, app).Verdict.Outcome())
@@ -81,7 +81,7 @@ func TestAVerdictIsKeptNoLongerThanItsProofsHold(t *testing.T) {
 			a.Checker.(*checker).until, b.Checker.(*checker).until = c.until[0], c.until[1]
 			both := verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}
 			e := verify.NewEngine(kept, func() time.Time { return began }, verify.Options{})
-			own, app := config(layer(t, r, both, a, b)), ref(t, "r.example.com/app@"+appDigest.String())
+			own, app := config(tier(t, r, both, a, b)), ref(t, "r.example.com/app@"+appDigest.String())
 			require.Equal(t, policy.Allowed, e.Verify(t.Context(), own, app).Verdict.Outcome())
 			require.Equal(t, c.want, kept.ttl())
 			_, ok := e.Recall(own, app)
@@ -109,7 +109,7 @@ func TestARefreshNeverWeakensWhatIsCached(t *testing.T) {
 			if c.signed {
 				r.manifest(t, true, "k1:"+appDigest.String())
 			}
-			e, configured, app := engine(newCache(), verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())
+			e, configured, app := engine(newCache(), verify.Options{}), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())
 			require.Equal(t, c.signed, e.Verify(t.Context(), configured, app).Verdict.Outcome() == policy.Allowed)
 			r.listed = nil
 			if c.signedLater && c.fails == nil {
@@ -149,7 +149,7 @@ func TestARefreshLeavesHalfOfTheCapacity(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			r.list = func(context.Context) error { <-ctx.Done(); return ctx.Err() }
-			e, configured := engine(newCache(), c.options), config(layer(t, r, anyA, verifier(t, "a", "k1")))
+			e, configured := engine(newCache(), c.options), config(tier(t, r, anyA, verifier(t, "a", "k1")))
 			configured.Limits.InFlight = c.given
 			for i := range c.held {
 				go e.Verify(ctx, configured, ref(t, "r.example.com/app@"+digest.FromString(string(rune('a'+i))).String()))
@@ -177,7 +177,7 @@ func TestARefreshAndAnAdmissionShareTheWork(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String())
 	release := make(chan struct{})
 	r.list = func(context.Context) error { <-release; return nil }
-	e, c, app := engine(newCache(), verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())
+	e, c, app := engine(newCache(), verify.Options{}), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())
 	results := make(chan verify.Result, 2)
 	go func() { results <- e.Refresh(t.Context(), c, app) }()
 	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)

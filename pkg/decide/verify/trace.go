@@ -141,11 +141,11 @@ func (t *trace) look(b *board) {
 	defer t.mu.Unlock()
 	seen := map[Registry]bool{}
 	for _, task := range b.tasks {
-		if task.known || seen[task.layer.Registry] {
+		if task.known || seen[task.tier.Registry] {
 			continue
 		}
-		seen[task.layer.Registry] = true
-		found := b.looked[task.layer.Registry]
+		seen[task.tier.Registry] = true
+		found := b.looked[task.tier.Registry]
 		t.looked = append(t.looked, found[:min(len(found), maxStages-len(t.looked))]...)
 	}
 }

@@ -25,7 +25,7 @@ func TestStagesSayWhenTheyBeganWhoseTheyAreAndThatACacheWasAsked(t *testing.T) {
 	r := newRegistry()
 	r.tags["v1"] = appDigest
 	r.manifest(t, true, "k1:"+appDigest.String())
-	e, c, app := engine(remote{newCache()}, verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1")
+	e, c, app := engine(remote{newCache()}, verify.Options{}), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1")
 	began := time.Now()
 	result := e.Verify(t.Context(), c, app)
 	require.Equal(t, policy.Allowed, result.Verdict.Outcome())

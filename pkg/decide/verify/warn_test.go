@@ -10,11 +10,11 @@ import (
 )
 
 func TestADenialThatNoPolicyCausedSaysWhomToAsk(t *testing.T) {
-	tasks := []task{{layer: &Layer{Contact: "#iris", Contacts: []Contact{{Text: "security@example.com"}}}}}
+	tasks := []task{{tier: &Tier{Contact: "#iris", Contacts: []Contact{{Text: "security@example.com"}}}}}
 	said := failed(tasks, PermanentWith(policy.ReasonInvalid, errors.New("cannot look up registry.example.com"), "ask a cluster admin to list it in a ClusterStore"))
 	require.Equal(t, policy.Denied, said.Outcome())
 	require.Equal(t, "cannot look up registry.example.com. To fix: ask a cluster admin to list it in a ClusterStore", said.Text(), "the team's admins cannot")
-	cluster := task{layer: &Layer{Next: &Layer{Contacts: []Contact{{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Text: "security@example.com"}}}}}
+	cluster := task{tier: &Tier{Next: &Tier{Contacts: []Contact{{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Text: "security@example.com"}}}}}
 	require.Equal(t, "security@example.com", failed(append(tasks, cluster), PermanentWith(policy.ReasonInvalid, errors.New("it"), "ask a cluster admin to list it")).Contact)
 	require.Equal(t, "#iris", failed(tasks, PermanentWith(policy.ReasonInvalid, errors.New("it"), "correct it")).Contact)
 	require.Equal(t, "#iris", failed(tasks, errors.New("it is down")).Contact, "an outage may last")
@@ -25,11 +25,11 @@ func TestAWarningThatNeedsNoEvidenceIsSaidAlthoughTheRegistryIsDown(t *testing.T
 		return policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}
 	}
 	warning := func(name string) task {
-		return task{layer: &Layer{Warns: true}, warns: true, rules: policy.Requirements{Source: named(name)}}
+		return task{tier: &Tier{Warns: true}, warns: true, rules: policy.Requirements{Source: named(name)}}
 	}
 	said := failed([]task{
-		known(&Layer{}, policy.Unverified(named("lax"), "it allows all")),
-		known(&Layer{Warns: true}, policy.Verdict{Policy: named("strict"), Reason: "a rule denies it"}),
+		known(&Tier{}, policy.Unverified(named("lax"), "it allows all")),
+		known(&Tier{Warns: true}, policy.Verdict{Policy: named("strict"), Reason: "a rule denies it"}),
 		warning("signed"), warning("attested"),
 	}, errors.New("it is down"))
 	require.Equal(t, policy.Allowed, said.Outcome())

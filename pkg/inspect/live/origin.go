@@ -33,7 +33,7 @@ type Comparison struct {
 // CompareOrigin looks an image and its evidence up where they are read in a namespace, and in the
 // image's own repository.
 func CompareOrigin(ctx context.Context, snapshot *resolve.Snapshot, namespace verify.Namespace, ref image.Reference) Comparison {
-	return compare(ctx, snapshot.For(namespace).Layers[0].Registry.Locations(ref), snapshot.Origin(namespace).Locations(ref), ref)
+	return compare(ctx, snapshot.For(namespace).Tiers[0].Registry.Locations(ref), snapshot.Origin(namespace).Locations(ref), ref)
 }
 
 func compare(ctx context.Context, locations, own verify.Locations, ref image.Reference) Comparison {

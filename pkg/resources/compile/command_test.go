@@ -55,10 +55,10 @@ func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 				written.Object("TrustStore", "team-a", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t))),
 				written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")), written.Object("Verifier", "team-a", "release", c.spec)))
 			config := snapshot.For("team-a")
-			require.Len(t, config.Layers[0].Verifiers, 1)
-			require.NoError(t, config.Layers[0].Verifiers[0].Broken)
-			require.Equal(t, c.want, config.Layers[0].Verifiers[0].Command)
-			require.Equal(t, c.as, config.Layers[0].Verifiers[0].SignAs)
+			require.Len(t, config.Tiers[0].Verifiers, 1)
+			require.NoError(t, config.Tiers[0].Verifiers[0].Broken)
+			require.Equal(t, c.want, config.Tiers[0].Verifiers[0].Command)
+			require.Equal(t, c.as, config.Tiers[0].Verifiers[0].SignAs)
 		})
 	}
 }

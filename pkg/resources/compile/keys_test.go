@@ -28,10 +28,10 @@ func TestAVerifierThatHoldsItsKeysNeedsNoOtherResource(t *testing.T) {
 	first, second := string(written.NewKey(t).PEM), string(written.NewKey(t).PEM)
 	snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"), written.Object("Verifier", "team-a", "release", holding(ignoringLogs, first))))
 	require.Empty(t, problems)
-	layer := snapshot.For("team-a").Layers[0]
-	require.Equal(t, verify.ByVerifiers(), layer.Judge)
-	require.Empty(t, layer.Judge.Why())
-	require.NoError(t, layer.Verifiers[0].Broken)
+	tier := snapshot.For("team-a").Tiers[0]
+	require.Equal(t, verify.ByVerifiers(), tier.Judge)
+	require.Empty(t, tier.Judge.Why())
+	require.NoError(t, tier.Verifiers[0].Broken)
 	report := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
 	require.True(t, report.Ready.True)
 	require.True(t, report.Effective.True)

@@ -158,8 +158,8 @@ func TestARotatedSecretOfAWSSignerReachesNamespaces(t *testing.T) {
 		}
 		snapshot, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t, with("old")...)), nil)
 		require.Empty(t, problems)
-		before := snapshot.For("team-a").Layers[0].Verifiers[0].Checker
+		before := snapshot.For("team-a").Tiers[0].Verifiers[0].Checker
 		snapshot, _ = snapshot.Next(resolve.Group(written.Objects(t, with("new")...)).Only(verify.Cluster), nil)
-		require.NotSame(t, before, snapshot.For("team-a").Layers[0].Verifiers[0].Checker)
+		require.NotSame(t, before, snapshot.For("team-a").Tiers[0].Verifiers[0].Checker)
 	}
 }

@@ -54,7 +54,7 @@ func TestALocationIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snapshot, problems := written.Compiled(written.Objects(t, append(c.documents, written.Namespace("team-a", "1"))...))
 			require.Empty(t, problems)
-			location, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
+			location, reached := via(t, snapshot.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Stores)
 			require.Equal(t, c.user, userAtTheMirror(reached))
 			require.Equal(t, []string{"mirror.example.com"}, reached.Registries)
 			require.Equal(t, c.named, location.Named)
@@ -66,14 +66,14 @@ func TestALocationThatNoStoreListsGetsNoOtherHostsCredential(t *testing.T) {
 	both := written.Secret("team-a", "own", ".dockerconfigjson", `{"auths":{"hub.example.com":{"username":"hub","password":"p"},"third.example.com":{"username":"third","password":"p"}}}`)
 	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), both, written.Namespace("team-a", "1")))
 	require.Empty(t, problems)
-	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
+	_, reached := via(t, snapshot.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Stores)
 	require.Empty(t, userAtTheMirror(reached))
 }
 
 func TestABrokenStoreOfALocationBreaksTheLocation(t *testing.T) {
 	broken := written.Object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: gone}]")
 	snapshot, _ := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", hubMirror), broken, written.Namespace("team-a", "1")))
-	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
+	_, reached := via(t, snapshot.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Stores)
 	require.ErrorContains(t, reached.Broken, "ClusterStore mirror")
 }
 
@@ -81,9 +81,9 @@ func TestMandatoryPoliciesNeverReadTheLocationsOfANamespace(t *testing.T) {
 	mandatory := written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+written.PolicySpec("{types: [Cosign]}"))
 	snapshot, _ := written.Compiled(written.Objects(t, mandatory, written.Object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
 		written.Object("ClusterStore", "", "hub", "registries: [hub.example.com]"), written.Namespace("team-a", "1")))
-	layers := snapshot.For("team-a").Layers
-	require.Len(t, layers, 2)
-	for _, s := range layers[1].Registry.(*written.NoRegistry).Access.Stores {
+	tiers := snapshot.For("team-a").Tiers
+	require.Len(t, tiers, 2)
+	for _, s := range tiers[1].Registry.(*written.NoRegistry).Access.Stores {
 		require.Empty(t, s.Mirrors)
 		require.Empty(t, s.Evidence)
 	}
@@ -131,7 +131,7 @@ func TestLocationsThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 			snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", "registries: [hub.example.com]\n"+spec), written.Namespace("team-a", "1")))
 			require.Len(t, problems, 1)
 			require.Contains(t, problems[0].Message, why)
-			s, _ := registry.StoreFor(snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores, "hub.example.com")
+			s, _ := registry.StoreFor(snapshot.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Stores, "hub.example.com")
 			require.Error(t, s.Broken, "it denies")
 		})
 	}

@@ -26,7 +26,7 @@ import (
 // accessOf returns the registry access of a namespace.
 func accessOf(t *testing.T, s *resolve.Snapshot, namespace verify.Namespace) registry.Access {
 	t.Helper()
-	reached, ok := s.For(namespace).Layers[0].Registry.(*written.NoRegistry)
+	reached, ok := s.For(namespace).Tiers[0].Registry.(*written.NoRegistry)
 	require.True(t, ok)
 	return reached.Access
 }

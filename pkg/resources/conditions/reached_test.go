@@ -114,11 +114,11 @@ func TestNoRuleThatDecidesIsSaidToBeNeverReached(t *testing.T) {
 		said += strings.Count(found, "<-")
 		snapshot, _ := written.Compiled(objects)
 		for _, namespace := range []verify.Namespace{"iris", "iris-web", "other"} {
-			layers := snapshot.For(namespace).Layers
-			for i := range layers {
-				for layer := &layers[i]; layer != nil; layer = layer.Next {
+			tiers := snapshot.For(namespace).Tiers
+			for i := range tiers {
+				for tier := &tiers[i]; tier != nil; tier = tier.Next {
 					for _, ref := range refs {
-						for _, decides := range decider(layer.Judge.Rules(), ref) {
+						for _, decides := range decider(tier.Judge.Rules(), ref) {
 							require.NotContains(rt, found, decides+" <-", "it decides about %s", ref)
 						}
 					}

@@ -168,7 +168,7 @@ func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T)
 	}
 	outside := resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }}
 	password := func(s *resolve.Snapshot) any {
-		stores := s.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores
+		stores := s.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Stores
 		credentials, _ := stores[len(stores)-1].Logins.For("123456789012.dkr.ecr.eu-west-1.amazonaws.com", "app", true)
 		return credentials
 	}

@@ -25,7 +25,7 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 	snapshot, problems := resolve.Empty(resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} },
 		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport }}).Next(resolve.Group(objects), nil)
 	require.Empty(t, problems)
-	for namespace, layers := range map[verify.Namespace][]string{
+	for namespace, tiers := range map[verify.Namespace][]string{
 		verify.Cluster: {"signed-by-platform", "platform-mandatory"},
 		"team-a":       {"releases", "platform-mandatory"},
 		"team-b":       {"releases", "platform-mandatory"},
@@ -34,11 +34,11 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 		"iris-green-web": {"releases", "platform-mandatory"}, "iris-green-dev-1": {"releases", "platform-mandatory"},
 	} {
 		var names []string
-		for _, layer := range snapshot.For(namespace).Layers {
-			require.Empty(t, layer.Judge.Why())
-			names = append(names, layer.Source.Name)
+		for _, tier := range snapshot.For(namespace).Tiers {
+			require.Empty(t, tier.Judge.Why())
+			names = append(names, tier.Source.Name)
 		}
-		require.Equal(t, layers, names, "namespace %q", namespace)
+		require.Equal(t, tiers, names, "namespace %q", namespace)
 	}
 	require.Len(t, snapshot.For("batch").Exceptions, 1)
 	require.Len(t, snapshot.For("team-a").Exceptions, 1)

@@ -172,7 +172,7 @@ func TestTheNamespacesOfATenantHaveOneLimitTogetherAndTheHeaviestAreDenied(t *te
 	require.Equal(t, []verify.Namespace{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "rose", "shop"}, served(t, s, all...), "the home namespace first, then those that weigh least, then by name: 8, 1, 6, 6 and 7 of 32 MiB")
 	const why = "the resources of Tenant iris take more than 32768 KiB once they are compiled, the limit of all its namespaces together, and the largest namespaces are denied first; " +
 		"those of namespace iris-e take about 7161 KiB, the largest is Verifier iris-e/heavy-0 with 1022 KiB: shorten expressions"
-	require.Contains(t, s.For("iris-e").Layers[0].Judge.Why(), why)
+	require.Contains(t, s.For("iris-e").Tiers[0].Judge.Why(), why)
 	for source, report := range conditions.Reports(s, "iris-e") {
 		require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason, source)
 		require.Contains(t, report.Ready.Message, why, source)
@@ -246,7 +246,7 @@ func TestOnlyWhatAnAdminSaysGivesANamespaceALimitOfItsOwn(t *testing.T) {
 		c[verify.Cluster] = cluster
 		next, _ := s.Next(resolve.Group(c.objects(verify.Cluster)).Only(verify.Cluster), nil)
 		same(t, c.compiled(), next)
-		require.Empty(t, next.For("iris-d").Layers[0].Judge.Why(), name)
+		require.Empty(t, next.For("iris-d").Tiers[0].Judge.Why(), name)
 		back, _ := next.Next(resolve.Group(resource.Objects{Resources: []v1beta1.Object{tenantOf("iris")}}).Only(verify.Cluster), nil)
 		require.Equal(t, all[:4], served(t, back, all...), name)
 	}

@@ -55,7 +55,7 @@ func TestANamespaceThatWeighsTooMuchDeniesAloneAndSaysWhatToDelete(t *testing.T)
 		require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason)
 		require.Contains(t, report.Ready.Message, "the limit is 8192 KiB")
 	}
-	broken, served := snapshot.For("team-a").Layers[0], snapshot.For("team-b").Layers[0]
+	broken, served := snapshot.For("team-a").Tiers[0], snapshot.For("team-b").Tiers[0]
 	require.Contains(t, broken.Judge.Why(), "8192 KiB")
 	require.Empty(t, broken.Verifiers, "nothing was compiled")
 	require.Empty(t, broken.Judge.Rules(), "nothing was compiled")
@@ -65,10 +65,10 @@ func TestANamespaceThatWeighsTooMuchDeniesAloneAndSaysWhatToDelete(t *testing.T)
 	// The same for a change, and back.
 	next, problems := snapshot.Next(resolve.Group(written.Objects(t, sound(t, "team-a")...)).Only("team-a"), nil)
 	require.Empty(t, problems)
-	require.Empty(t, next.For("team-a").Layers[0].Judge.Why())
+	require.Empty(t, next.For("team-a").Tiers[0].Judge.Why())
 	last, problems := next.Next(resolve.Group(written.Objects(t, hostile...)).Only("team-a"), nil)
 	require.NotEmpty(t, problems)
-	require.Contains(t, last.For("team-a").Layers[0].Judge.Why(), "8192 KiB")
+	require.Contains(t, last.For("team-a").Tiers[0].Judge.Why(), "8192 KiB")
 	require.Same(t, next.For("team-b"), last.For("team-b"))
 }
 
@@ -79,15 +79,15 @@ func TestClusterResourcesThatWeighTooMuchDenyWhereTheyApply(t *testing.T) {
 	snapshot, problems := written.Compiled(written.Objects(t, append(append(sound(t, "team-a"), cluster...), written.Namespace("team-b", "2"))...))
 	require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "ClusterStore", Name: "shared"}), "the cluster resources take about")
 	require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "large-00"}), "the limit is 32768 KiB")
-	require.Empty(t, snapshot.For("team-a").Layers[0].Judge.Why(), "it has its own")
-	require.Len(t, snapshot.For("team-a").Layers, 1, "a policy of scope Fallback is no mandatory policy")
-	require.NotEmpty(t, snapshot.For("team-b").Layers[0].Judge.Why())
+	require.Empty(t, snapshot.For("team-a").Tiers[0].Judge.Why(), "it has its own")
+	require.Len(t, snapshot.For("team-a").Tiers, 1, "a policy of scope Fallback is no mandatory policy")
+	require.NotEmpty(t, snapshot.For("team-b").Tiers[0].Judge.Why())
 
 	mandatory := append(large("ClusterVerificationPolicy", "", 70, ""), written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+written.PolicySpec("{types: [Cosign]}")))
 	snapshot, _ = written.Compiled(written.Objects(t, append(sound(t, "team-a"), mandatory...)...))
-	layers := snapshot.For("team-a").Layers
-	require.Len(t, layers, 2)
-	require.Contains(t, layers[1].Judge.Why(), "ClusterVerificationPolicy mandatory cannot be used")
+	tiers := snapshot.For("team-a").Tiers
+	require.Len(t, tiers, 2)
+	require.Contains(t, tiers[1].Judge.Why(), "ClusterVerificationPolicy mandatory cannot be used")
 }
 
 // What a ClusterTrustStore holds weighs in the namespaces that name it.
@@ -101,9 +101,9 @@ func TestASmallerClusterTrustStoreEndsTheDenialOfWhoeverNamesIt(t *testing.T) {
 	snapshot, problems := written.Compiled(written.Objects(t, append(documents, few)...))
 	require.Empty(t, problems)
 	snapshot, _ = snapshot.Next(resolve.Group(written.Objects(t, many)).Only(verify.Cluster), nil)
-	require.Contains(t, snapshot.For("team-a").Layers[0].Judge.Why(), "use a key or certificate in fewer Verifiers")
+	require.Contains(t, snapshot.For("team-a").Tiers[0].Judge.Why(), "use a key or certificate in fewer Verifiers")
 	snapshot, _ = snapshot.Next(resolve.Group(written.Objects(t, few)).Only(verify.Cluster), nil)
-	require.Empty(t, snapshot.For("team-a").Layers[0].Judge.Why())
+	require.Empty(t, snapshot.For("team-a").Tiers[0].Judge.Why())
 }
 
 // costly is a policy whose patterns may take steps thousand steps for one image.
@@ -123,11 +123,11 @@ func TestPatternsThatCostARequestTooMuchDenyInTheirNamespaceAlone(t *testing.T) 
 		snapshot, problems := written.Compiled(written.Objects(t, append(append(sound(t, "team-a"), extra...), sound(t, "team-b")...)...))
 		require.NotEmpty(t, problems, name)
 		require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "costly"}), "the limit is 50000; most are by VerificationPolicy team-a/costly", name)
-		for _, layer := range snapshot.For("team-a").Layers {
-			require.Contains(t, layer.Judge.Why(), "namespace team-a has too many rules or patterns", name)
-			require.Empty(t, layer.Judge.Rules(), name)
+		for _, tier := range snapshot.For("team-a").Tiers {
+			require.Contains(t, tier.Judge.Why(), "namespace team-a has too many rules or patterns", name)
+			require.Empty(t, tier.Judge.Rules(), name)
 		}
-		require.Empty(t, snapshot.For("team-b").Layers[0].Judge.Why(), name)
+		require.Empty(t, snapshot.For("team-b").Tiers[0].Judge.Why(), name)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 	}
 	snapshot, problems := written.Compiled(written.Objects(t, documents...))
 	require.Len(t, problems, 4)
-	require.Contains(t, snapshot.For("team-a").Layers[0].Judge.Why(), "too many rules or patterns")
+	require.Contains(t, snapshot.For("team-a").Tiers[0].Judge.Why(), "too many rules or patterns")
 
 	// Of the cluster: anyone who has none of their own is denied.
 	for i := range documents {
@@ -146,11 +146,11 @@ func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 	}
 	snapshot, problems = written.Compiled(written.Objects(t, append(documents, sound(t, "team-b")...)...))
 	require.Len(t, problems, 4)
-	for _, v := range snapshot.For("team-a").Layers[0].Verifiers {
+	for _, v := range snapshot.For("team-a").Tiers[0].Verifiers {
 		require.NotEmpty(t, v.Broken)
 		require.Nil(t, v.Checker)
 	}
-	require.Empty(t, snapshot.For("team-b").Layers[0].Judge.Why())
+	require.Empty(t, snapshot.For("team-b").Tiers[0].Judge.Why())
 }
 
 func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
@@ -160,8 +160,8 @@ func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
 		require.Contains(t, problems[0].Message, "the limit is 50000", name)
 		denied := map[verify.Namespace]bool{}
 		for _, namespace := range []verify.Namespace{"team-a", "team-b"} {
-			for _, layer := range snapshot.For(namespace).Layers {
-				denied[namespace] = denied[namespace] || layer.Judge.Why() != ""
+			for _, tier := range snapshot.For(namespace).Tiers {
+				denied[namespace] = denied[namespace] || tier.Judge.Why() != ""
 			}
 		}
 		require.Equal(t, map[verify.Namespace]bool{"team-a": name == "mandatory", "team-b": true}, denied, name)
@@ -177,7 +177,7 @@ func TestAHostStaysPermittedWhenTheClusterStoresCredentialsAreGone(t *testing.T)
 	snapshot, problems := written.Compiled(o)
 	require.Len(t, problems, 1)
 	for _, namespace := range []verify.Namespace{"team-a", "team-b"} {
-		client, ok := snapshot.For(namespace).Layers[0].Registry.(*written.NoRegistry)
+		client, ok := snapshot.For(namespace).Tiers[0].Registry.(*written.NoRegistry)
 		require.True(t, ok)
 		require.Equal(t, map[string]registry.HostRule{"10.0.0.1:5000": {Private: true, PlainHTTP: true}}, client.Access.Hosts, namespace)
 		require.Equal(t, namespace == "team-b", client.Access.Stores[0].Broken != nil, "who uses its credentials is denied")

@@ -114,7 +114,7 @@ func (s *Snapshot) registryGeneration(stores []compile.Store) string {
 	return compile.DigestOf(append([]string{"registries", s.cluster.shared.hosts}, compile.MapSlice(stores, func(s compile.Store) string { return s.Fingerprint })...))
 }
 
-// mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
+// mandatoryGeneration hashes what the tiers of v follow from that exceptions do not lift. It only
 // changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
 func (s *Snapshot) mandatoryGeneration(v *View) string {
 	shared := s.cluster.shared

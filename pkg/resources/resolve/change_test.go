@@ -117,7 +117,7 @@ func TestWhatAMissingRightMendsIsTheCommandThatGrantsIt(t *testing.T) {
 	snapshot, problems := written.Compiled(o)
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0].Message, "no permission; grant it with: kubectl create rolebinding r")
-	store := snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores[0]
+	store := snapshot.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Stores[0]
 	require.True(t, strings.HasSuffix(store.Broken.Error(), "Secret team-a/s cannot be read: no permission"), store.Broken)
 	require.Equal(t, "kubectl create rolebinding r", verify.FindingOf(store.Broken).Remediation)
 }
@@ -132,9 +132,9 @@ func TestANamespaceWithTooManyResourcesDeniesAndSaysSo(t *testing.T) {
 	snapshot, problems := written.Compiled(o)
 	require.Len(t, problems, 257)
 	require.Equal(t, "namespace team-a has 257 resources, the limit is 256: delete some", problems[0].Message)
-	require.Equal(t, problems[0].Message, snapshot.For("team-a").Layers[0].Judge.Why())
+	require.Equal(t, problems[0].Message, snapshot.For("team-a").Tiers[0].Judge.Why())
 	o.Resources = o.Resources[1:]
 	snapshot, problems = written.Compiled(o)
 	require.Empty(t, problems)
-	require.Empty(t, snapshot.For("team-a").Layers[0].Judge.Why())
+	require.Empty(t, snapshot.For("team-a").Tiers[0].Judge.Why())
 }

@@ -69,20 +69,20 @@ func TestEachKindFallsBackOnItsOwn(t *testing.T) {
 // inConfig checks that the engine gets what Explain says.
 func inConfig(t *testing.T, config *verify.Config, kind string, applied []policy.ObjectRef) {
 	t.Helper()
-	layer := config.Layers[0]
+	tier := config.Tiers[0]
 	got := []policy.ObjectRef{}
 	switch kind {
 	case "Verifier":
-		for _, v := range layer.Verifiers {
+		for _, v := range tier.Verifiers {
 			got = append(got, v.Source)
 		}
 	case "Store":
-		for _, s := range layer.Registry.(*written.NoRegistry).Access.Stores {
+		for _, s := range tier.Registry.(*written.NoRegistry).Access.Stores {
 			got = append(got, s.Source)
 		}
 	case "VerificationPolicy":
-		require.Equal(t, len(applied) == 0, reflect.DeepEqual(layer.Judge, verify.ByVerifiers()))
-		for _, r := range layer.Judge.Rules() {
+		require.Equal(t, len(applied) == 0, reflect.DeepEqual(tier.Judge, verify.ByVerifiers()))
+		for _, r := range tier.Judge.Rules() {
 			got = append(got, r.Source)
 		}
 	}
@@ -94,13 +94,13 @@ func TestPoliciesAreConcatenatedByNameAndDenyPrevails(t *testing.T) {
 	strict := written.PolicySpec("{types: [Cosign]}")
 	snapshot, problems := written.Compiled(written.Objects(t, written.Object("VerificationPolicy", "team-a", "z-strict", strict), written.Object("VerificationPolicy", "team-a", "a-lax", lax)))
 	require.Empty(t, problems)
-	layer := snapshot.For("team-a").Layers[0]
-	require.Equal(t, "a-lax", layer.Judge.Rules()[0].Source.Name)
-	require.Equal(t, "z-strict", layer.Judge.Rules()[1].Source.Name)
-	require.Equal(t, verify.DefaultDeny, layer.Judge.Default(), "one policy that denies by default makes all do")
+	tier := snapshot.For("team-a").Tiers[0]
+	require.Equal(t, "a-lax", tier.Judge.Rules()[0].Source.Name)
+	require.Equal(t, "z-strict", tier.Judge.Rules()[1].Source.Name)
+	require.Equal(t, verify.DefaultDeny, tier.Judge.Default(), "one policy that denies by default makes all do")
 
 	both, _ := written.Compiled(written.Objects(t, written.Object("VerificationPolicy", "team-a", "b", lax), written.Object("VerificationPolicy", "team-a", "a", lax)))
-	require.Equal(t, verify.DefaultAllow, both.For("team-a").Layers[0].Judge.Default())
+	require.Equal(t, verify.DefaultAllow, both.For("team-a").Tiers[0].Judge.Default())
 }
 
 func TestMandatoryPoliciesApplyEverywhereWithClusterResources(t *testing.T) {
@@ -115,15 +115,15 @@ func TestMandatoryPoliciesApplyEverywhereWithClusterResources(t *testing.T) {
 	))
 	require.Empty(t, problems)
 	for _, ns := range []verify.Namespace{"team-a", "team-without-resources", verify.Cluster} {
-		layers := snapshot.For(ns).Layers
-		require.Len(t, layers, 2, ns)
-		mandatory := layers[1]
+		tiers := snapshot.For(ns).Tiers
+		require.Len(t, tiers, 2, ns)
+		mandatory := tiers[1]
 		require.Equal(t, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "mandatory"}, mandatory.Source)
 		require.Equal(t, "ClusterVerifier base", mandatory.Verifiers[0].Source.String(), "a tenant's verifier of the same name does not stand in")
 		require.Equal(t, "shared", mandatory.Registry.(*written.NoRegistry).Access.Stores[0].Source.Name)
 	}
-	require.Equal(t, []string{"own", "shared"}, storesOf(snapshot.For("team-a").Layers[0]), "the namespace's Store leaves the other hosts to the cluster's")
-	require.Equal(t, verify.ByVerifiers(), snapshot.For("team-b").Layers[0].Judge, "a mandatory policy only adds: without another policy all verifiers must still pass")
+	require.Equal(t, []string{"own", "shared"}, storesOf(snapshot.For("team-a").Tiers[0]), "the namespace's Store leaves the other hosts to the cluster's")
+	require.Equal(t, verify.ByVerifiers(), snapshot.For("team-b").Tiers[0].Judge, "a mandatory policy only adds: without another policy all verifiers must still pass")
 }
 
 func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
@@ -344,7 +344,7 @@ func TestOnlyClusterStoresOpenPrivateAndPlainHosts(t *testing.T) {
 		written.Object("ClusterStore", "", "b", "registries: [registry.internal]"),
 		written.Object("Store", "team-a", "own", "registries: [\"10.0.0.2:5000\", registry.internal]")))
 	require.Empty(t, problems)
-	hosts := snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Hosts
+	hosts := snapshot.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Hosts
 	require.True(t, hosts["10.0.0.1:5000"].PlainHTTP)
 	require.True(t, hosts["10.0.0.1:5000"].Private)
 	require.True(t, hosts["registry.internal"].Private)
@@ -382,8 +382,8 @@ func TestDeletingTheLastOneReturnsToTheClusters(t *testing.T) {
 	own := []string{written.Object("TrustStore", "team-a", "keys", keys), written.Object("Verifier", "team-a", "own", written.CosignVerifier)}
 	without, _ := written.Compiled(written.Objects(t, cluster...))
 	with, _ := written.Compiled(written.Objects(t, append(cluster, own...)...))
-	require.Equal(t, "own", with.For("team-a").Layers[0].Verifiers[0].Source.Name)
-	require.Equal(t, "shared", without.For("team-a").Layers[0].Verifiers[0].Source.Name)
+	require.Equal(t, "own", with.For("team-a").Tiers[0].Verifiers[0].Source.Name)
+	require.Equal(t, "shared", without.For("team-a").Tiers[0].Verifiers[0].Source.Name)
 }
 
 func TestUnknownNamespacesHaveTheClustersResources(t *testing.T) {
@@ -403,7 +403,7 @@ func TestTheGenerationOfRegistriesFollowsStoresAndTheirLogins(t *testing.T) {
 	store := written.Object("Store", "team-a", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: login}]")
 	generation := func(ns verify.Namespace, documents ...string) string {
 		snapshot, _ := written.Compiled(written.Objects(t, append(documents, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"))...))
-		return snapshot.For(ns).Layers[0].Registry.(*written.NoRegistry).Access.Generation
+		return snapshot.For(ns).Tiers[0].Registry.(*written.NoRegistry).Access.Generation
 	}
 	rules := []string{written.Object("TrustStore", "team-a", "keys", written.InlineKey(string(written.NewKey(t).PEM))), written.Object("Verifier", "team-a", "release", written.CosignVerifier),
 		written.Object("VerificationPolicy", "team-a", "p", written.PolicySpec("{anyOf: [release]}"))}

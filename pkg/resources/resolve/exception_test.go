@@ -219,7 +219,7 @@ func TestExceptionsChangeNoGenerationSoNothingOfThemIsCached(t *testing.T) {
 	s, _ := written.Compiled(aged(written.Objects(t, append(fixed, written.Object("ClusterException", "", "x", terms(time.Hour, inShop)))...)))
 	require.Equal(t, was.For("shop").Generation, s.For("shop").Generation)
 	require.NotEqual(t, s.For("shop").Generation, s.For("shop").MandatoryGeneration, "mandatory policies alone are another question")
-	require.Len(t, slices.DeleteFunc(slices.Clone(s.For("shop").Layers), func(l verify.Layer) bool { return !l.Mandatory }), 1)
+	require.Len(t, slices.DeleteFunc(slices.Clone(s.For("shop").Tiers), func(l verify.Tier) bool { return !l.Mandatory }), 1)
 	require.Empty(t, by(t, s, "shop", "r.example.com/app:1", soon), "the mandatory policy denies")
 	strong, _ := written.Compiled(aged(written.Objects(t, append(fixed, written.Object("ClusterException", "", "x", terms(time.Hour, inShop+"\noverrideMandatory: true")))...)))
 	require.Equal(t, "ClusterException x", by(t, strong, "shop", "r.example.com/app:1", soon))

@@ -79,9 +79,9 @@ func checkCompiled(t *testing.T, o resource.Objects, lenient bool) {
 	snapshot, _ := written.Compiled(o)
 	for _, namespace := range append(snapshot.Namespaces(), "undeclared") {
 		config := snapshot.For(namespace)
-		require.False(t, config.Layers[0].Warns, "one layer decides")
-		for _, layer := range config.Layers {
-			checkLayer(t, layer, lenient)
+		require.False(t, config.Tiers[0].Warns, "one tier decides")
+		for _, tier := range config.Tiers {
+			checkTier(t, tier, lenient)
 		}
 		for source, report := range conditions.Reports(snapshot, namespace) {
 			require.Less(t, len(report.Ready.Message)+len(report.Effective.Message), 8<<10, source)
@@ -89,15 +89,15 @@ func checkCompiled(t *testing.T, o resource.Objects, lenient bool) {
 	}
 }
 
-// checkLayer checks that a layer denies unless a policy says otherwise.
-func checkLayer(t *testing.T, layer verify.Layer, lenient bool) {
+// checkTier checks that a tier denies unless a policy says otherwise.
+func checkTier(t *testing.T, tier verify.Tier, lenient bool) {
 	t.Helper()
-	if layer.Judge.Why() != "" {
+	if tier.Judge.Why() != "" {
 		return // it denies
 	}
 	steps := 0
-	require.True(t, lenient || layer.Judge.Default() != verify.DefaultAllow && !reflect.DeepEqual(layer.Judge, verify.OnlyWarnings()) && !layer.Warns)
-	for _, rule := range layer.Judge.Rules() {
+	require.True(t, lenient || tier.Judge.Default() != verify.DefaultAllow && !reflect.DeepEqual(tier.Judge, verify.OnlyWarnings()) && !tier.Warns)
+	for _, rule := range tier.Judge.Rules() {
 		require.True(t, lenient || rule.Action != verify.Allow)
 		require.Equal(t, rule.Action == verify.Require, len(rule.Require) > 0)
 		require.NotEmpty(t, rule.Images)
@@ -110,7 +110,7 @@ func checkLayer(t *testing.T, layer verify.Layer, lenient bool) {
 		}
 	}
 	require.LessOrEqual(t, steps, 50_000)
-	for _, v := range layer.Verifiers {
+	for _, v := range tier.Verifiers {
 		require.Equal(t, v.Broken == nil, v.Checker != nil, v.Source)
 		require.True(t, v.Broken != nil || len(v.Images) > 0)
 	}

@@ -42,7 +42,7 @@ func TestStoresApplyByHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := written.Compiled(written.Objects(t, append(c.documents, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"))...))
-			stores := snapshot.For("iris-web").Layers[0].Registry.(*written.NoRegistry).Access.Stores
+			stores := snapshot.For("iris-web").Tiers[0].Registry.(*written.NoRegistry).Access.Stores
 			for host, want := range c.want {
 				got := ""
 				for _, s := range stores {
@@ -115,7 +115,7 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 			require.Empty(t, problems)
 			ref, err := image.Parse(host + "/app:v1")
 			require.NoError(t, err)
-			_, err = snapshot.For("team-a").Layers[0].Registry.Locations(ref).Content[0].Resolve(t.Context(), ref)
+			_, err = snapshot.For("team-a").Tiers[0].Registry.Locations(ref).Content[0].Resolve(t.Context(), ref)
 			require.NoError(t, err)
 		})
 	}

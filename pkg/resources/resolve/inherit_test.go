@@ -85,8 +85,8 @@ func TestImagesThatAreLeftToTheNextLevelAreJudgedAsInANamespaceWithoutResources(
 		t.Run(name, func(t *testing.T) {
 			documents := append([]string{written.Object("Tenant", "", "iris", "{homeNamespace: iris, namespaces: [iris-web, iris-bare]}"), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("iris-bare", "2")}, documents...)
 			snapshot, _ := written.Compiled(written.Objects(t, append(documents, own...)...))
-			require.NotNil(t, snapshot.For("iris-web").Layers[0].Next)
-			next, bare := *snapshot.For("iris-web").Layers[0].Next, snapshot.For("iris-bare").Layers[0]
+			require.NotNil(t, snapshot.For("iris-web").Tiers[0].Next)
+			next, bare := *snapshot.For("iris-web").Tiers[0].Next, snapshot.For("iris-bare").Tiers[0]
 			next.Registry, bare.Registry = nil, nil
 			require.Equal(t, bare, next)
 		})
@@ -118,7 +118,7 @@ func TestInheritedRulesUseTheVerifiersOfTheirLevel(t *testing.T) {
 	require.Equal(t, policy.Allowed, written.Verdict(t, changed, "team-a", "r.example.com/app").Outcome())
 	changed, _ = snapshot.Next(resolve.Group(written.Objects(t, append(documents[:last-1:last-1], written.Object("ClusterVerifier", "", "company", written.CosignVerifier+"\nimages: [\"r.example.com/**\"]"), documents[last])...)).Only(verify.Cluster), nil)
 	require.NotEqual(t, was, changed.For("team-a").Generation)
-	require.NotEqual(t, snapshot.For("team-a").Layers[0].Next.Verifiers, changed.For("team-a").Layers[0].Next.Verifiers)
+	require.NotEqual(t, snapshot.For("team-a").Tiers[0].Next.Verifiers, changed.For("team-a").Tiers[0].Next.Verifiers)
 	gone, _ := snapshot.Next(resolve.Group(resource.Objects{}).Only(verify.Cluster), nil)
 	require.Equal(t, policy.Denied, written.Verdict(t, gone, "team-a", "r.example.com/app").Outcome())
 	require.Contains(t, written.ReportOn(t, gone, "VerificationPolicy team-a/own").Effective.Message, "images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies or a Verifier")
@@ -136,7 +136,7 @@ func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
 		store("Store", "iris", "home", "mid.example.com, home.example.com", elsewhere),
 		store("ClusterStore", "", "company", "both.example.com, company.example.com", elsewhere)}
 	from := func(snapshot *resolve.Snapshot, host string) string {
-		s := snapshot.For("iris-web").Layers[0].Next.Registry.(*written.NoRegistry).Access.StoreFor(host)
+		s := snapshot.For("iris-web").Tiers[0].Next.Registry.(*written.NoRegistry).Access.StoreFor(host)
 		return fmt.Sprintf("%s, %d mirrors, %d repositories of evidence, only these: %t", s.Source, len(s.Mirrors), len(s.Evidence), s.EvidenceExclusive)
 	}
 	const whole, bare = ", 1 mirrors, 1 repositories of evidence, only these: true", ", 0 mirrors, 0 repositories of evidence, only these: false"
@@ -152,10 +152,10 @@ func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
 	} {
 		require.Equal(t, want, from(snapshot, host), host)
 	}
-	require.Error(t, snapshot.For("iris-web").Layers[0].Next.Registry.(*written.NoRegistry).Access.StoreFor("other.example.com").Broken, "it may be for any host that the next level does not list")
+	require.Error(t, snapshot.For("iris-web").Tiers[0].Next.Registry.(*written.NoRegistry).Access.StoreFor("other.example.com").Broken, "it may be for any host that the next level does not list")
 	// Past the home namespace, its Stores lend as well, after those of the namespace.
 	snapshot, _ = written.Compiled(written.Objects(t, append(documents, written.Object("VerificationPolicy", "iris", "home", "defaultAction: Inherit"))...))
-	further := snapshot.For("iris-web").Layers[0].Next.Next.Registry.(*written.NoRegistry).Access
+	further := snapshot.For("iris-web").Tiers[0].Next.Next.Registry.(*written.NoRegistry).Access
 	require.Equal(t, "ClusterStore company", further.StoreFor("both.example.com").Source.String())
 	require.Equal(t, "Store iris-web/own", further.StoreFor("mid.example.com").Source.String())
 	require.Empty(t, further.StoreFor("mid.example.com").Mirrors)

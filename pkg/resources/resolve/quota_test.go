@@ -21,7 +21,7 @@ func TestQuotasReachTheNamespacesThatTheyName(t *testing.T) {
 	for name, limits := range map[verify.Namespace]verify.Limits{"team-a": want, "team-b": want, "team-c": {}, verify.Cluster: {}} {
 		config := snapshot.For(name)
 		require.Equal(t, limits, config.Limits, name)
-		client, ok := config.Layers[0].Registry.(*written.NoRegistry)
+		client, ok := config.Tiers[0].Registry.(*written.NoRegistry)
 		require.True(t, ok)
 		require.Equal(t, limits.RegistryPerSecond, client.Access.PerSecond, name)
 	}

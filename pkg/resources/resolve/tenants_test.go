@@ -26,7 +26,7 @@ func allowing(host string) string {
 }
 
 // verdict decides about an image whose policies ask for no evidence.
-func storesOf(l verify.Layer) []string {
+func storesOf(l verify.Tier) []string {
 	names := []string{}
 	for _, s := range l.Registry.(*written.NoRegistry).Access.Stores {
 		names = append(names, s.Source.Name)
@@ -53,19 +53,19 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 	for namespace, verifier := range map[verify.Namespace]string{"iris": "release", "iris-web": "own", "iris-dev-a": "release", "iris-dev-new": "release"} {
 		require.Equal(t, policy.Allowed, written.Verdict(t, snapshot, namespace, "team.example.com/app").Outcome(), namespace)
 		require.Equal(t, policy.Denied, written.Verdict(t, snapshot, namespace, "lax.example.com/app").Outcome(), "%s: the team's policy replaces the cluster's", namespace)
-		layer := snapshot.For(namespace).Layers[0]
-		require.Equal(t, []string{"team"}, storesOf(layer), namespace)
-		require.Len(t, layer.Verifiers, 1)
-		require.Equal(t, verifier, layer.Verifiers[0].Source.Name, "each kind on its own, in %s", namespace)
+		tier := snapshot.For(namespace).Tiers[0]
+		require.Equal(t, []string{"team"}, storesOf(tier), namespace)
+		require.Len(t, tier.Verifiers, 1)
+		require.Equal(t, verifier, tier.Verifiers[0].Source.Name, "each kind on its own, in %s", namespace)
 		require.Equal(t, "iris", snapshot.Tenant(namespace))
 	}
 	for _, namespace := range []verify.Namespace{"rose", "iris-development", "iris-dev", verify.Cluster} {
 		require.Equal(t, policy.Denied, written.Verdict(t, snapshot, namespace, "team.example.com/app").Outcome(), namespace)
 		require.Equal(t, policy.Allowed, written.Verdict(t, snapshot, namespace, "lax.example.com/app").Outcome(), namespace)
-		require.Empty(t, storesOf(snapshot.For(namespace).Layers[0]), namespace)
+		require.Empty(t, storesOf(snapshot.For(namespace).Tiers[0]), namespace)
 		require.Empty(t, snapshot.Tenant(namespace))
 	}
-	require.Same(t, snapshot.For("iris").Layers[0].Verifiers[0], snapshot.For("iris-dev-a").Layers[0].Verifiers[0], "the home namespace is compiled once")
+	require.Same(t, snapshot.For("iris").Tiers[0].Verifiers[0], snapshot.For("iris-dev-a").Tiers[0].Verifiers[0], "the home namespace is compiled once")
 }
 
 func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
@@ -77,10 +77,10 @@ func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
 		written.Object("Verifier", "iris-web", "of-home", written.CosignVerifier), written.Object("Verifier", "iris-web", "of-cluster", clusters)))
 	require.Len(t, problems, 1)
 	require.Equal(t, "TrustStore iris-web/keys does not exist", strings.TrimPrefix(problems[0].Message, "spec.cosign.keys.trustStoreRefs[0]: "))
-	for _, v := range snapshot.For("iris-dev-x").Layers[0].Verifiers {
+	for _, v := range snapshot.For("iris-dev-x").Tiers[0].Verifiers {
 		require.NoError(t, v.Broken, "a Verifier of the home namespace reaches the home namespace and the cluster")
 	}
-	require.ErrorContains(t, snapshot.For("iris-web").Layers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a tenant namespace's own does not reach the home namespace")
+	require.ErrorContains(t, snapshot.For("iris-web").Tiers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a tenant namespace's own does not reach the home namespace")
 }
 
 func TestTheNearestLevelThatCountsDecides(t *testing.T) {
@@ -309,7 +309,7 @@ func TestTheNamespacesOfATenantAreOneAccount(t *testing.T) {
 		require.Equal(t, verify.Account(want.account), config.Account, namespace)
 		require.Equal(t, config.Account, snapshot.Account(namespace))
 		require.Equal(t, want.limits, config.Limits, namespace)
-		access := config.Layers[0].Registry.(*written.NoRegistry).Access
+		access := config.Tiers[0].Registry.(*written.NoRegistry).Access
 		require.Equal(t, config.Account, access.Account, namespace)
 		require.Equal(t, namespace, access.Namespace, "keys and tokens stay a namespace's")
 		require.Equal(t, want.limits.RegistryPerSecond, access.PerSecond, namespace)
@@ -327,13 +327,13 @@ func TestLevelsThatAreCostlyTogetherDenyWhereTheyMeet(t *testing.T) {
 	snapshot, problems := written.Compiled(written.Objects(t, tenant, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), half("VerificationPolicy", "iris", "home"), half("VerificationPolicy", "iris-web", "own")))
 	require.Len(t, problems, 1)
 	require.Equal(t, "VerificationPolicy iris-web/own", problems[0].Source.String())
-	require.Contains(t, snapshot.For("iris-web").Layers[0].Judge.Why(), "namespace iris-web has too many rules or patterns")
-	require.Empty(t, snapshot.For("iris").Layers[0].Judge.Why())
+	require.Contains(t, snapshot.For("iris-web").Tiers[0].Judge.Why(), "namespace iris-web has too many rules or patterns")
+	require.Empty(t, snapshot.For("iris").Tiers[0].Judge.Why())
 
 	both := []string{tenant, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), half("VerificationPolicy", "iris", "a"), half("VerificationPolicy", "iris", "b")}
 	snapshot, problems = written.Compiled(written.Objects(t, both...))
 	require.Len(t, problems, 2, "the home namespace's resources are to blame, a tenant namespace has none")
 	for _, member := range []verify.Namespace{"iris", "iris-web"} {
-		require.Contains(t, snapshot.For(member).Layers[0].Judge.Why(), "too many rules or patterns", member)
+		require.Contains(t, snapshot.For(member).Tiers[0].Judge.Why(), "too many rules or patterns", member)
 	}
 }

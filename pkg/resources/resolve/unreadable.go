@@ -176,8 +176,8 @@ func (s *Snapshot) unreadableIn(v *View, chain []Rung) []resource.Unreadable {
 			look(l.Level, resource.KindNamespace)
 		}
 	}
-	for i := range v.config.Layers {
-		for l := &v.config.Layers[i]; l != nil; l = l.Next {
+	for i := range v.config.Tiers {
+		for l := &v.config.Tiers[i]; l != nil; l = l.Next {
 			found = append(found, unreadByExpression(l)...)
 		}
 	}
@@ -187,7 +187,7 @@ func (s *Snapshot) unreadableIn(v *View, chain []Rung) []resource.Unreadable {
 // unreadByExpression returns the verifiers of l that a person cannot read, if l has an expression. An
 // expression may allow an image because a verifier found nothing, but denies it if the verifier turns
 // out to be broken.
-func unreadByExpression(l *verify.Layer) (found []resource.Unreadable) {
+func unreadByExpression(l *verify.Tier) (found []resource.Unreadable) {
 	if !slices.ContainsFunc(l.Judge.Rules(), func(r verify.Rule) bool {
 		return slices.ContainsFunc(r.Require, func(r verify.Requirement) bool { return r.Condition != nil })
 	}) {

@@ -115,7 +115,7 @@ func TestContentThatAPersonCannotReadProvesNothingAndBreaksNothing(t *testing.T)
 		}
 		require.Len(t, problems, 3, name)
 		require.Equal(t, c.known, len(s.Unreadable("team")) == 0, name)
-		made := s.For("team").Layers[0].Verifiers[0]
+		made := s.For("team").Tiers[0].Verifiers[0]
 		require.NoError(t, made.Broken, "a broken Verifier would deny")
 		require.True(t, made.Checker.Accepts(verify.Signature{}))
 		finding := verify.Found(made.Checker.Check(t.Context(), verify.Subject{}, verify.Signature{}, nil, time.Time{}))

@@ -66,8 +66,8 @@ func (v *View) Usage() Usage {
 				u.Applies[source] = true
 			}
 		}
-		for i := range v.config.Layers {
-			for _, verifier := range v.config.Layers[i].Required() {
+		for i := range v.config.Tiers {
+			for _, verifier := range v.config.Tiers[i].Required() {
 				u.Used[verifier.Source] = true
 			}
 		}
@@ -78,7 +78,7 @@ func (v *View) Usage() Usage {
 				u.trust(verifier)
 			}
 		}
-		if first := v.config.Layers[0]; !first.Judge.Usable() {
+		if first := v.config.Tiers[0]; !first.Judge.Usable() {
 			u.denies[first.Source] = true
 		}
 		for _, a := range v.applies {

@@ -60,7 +60,7 @@ func (s *Snapshot) link(own *Level, bound binding) *View {
 	namespace := own.Objects.Namespace
 	v.config = &verify.Config{Namespace: namespace, Account: v.account, UID: own.Objects.uid, Limits: v.limits}
 	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(), v.policyChoices())
-	s.addLayers(v)
+	s.addTiers(v)
 	v.config.Generation = s.generation(v)
 	if len(s.cluster.Mandatory) > 0 {
 		v.config.MandatoryGeneration = s.mandatoryGeneration(v)
@@ -112,8 +112,8 @@ func (v *View) Path() iter.Seq[*Applicable] {
 // hasStores reports whether Stores of other levels than the cluster's apply.
 func (v *View) hasStores() bool { return len(v.byHost) > 0 && v.byHost[0].at < v.last() }
 
-// addLayers makes the layers of v: what decides, the mandatory policies, and what warns.
-func (s *Snapshot) addLayers(v *View) {
+// addTiers makes the tiers of v: what decides, the mandatory policies, and what warns.
+func (s *Snapshot) addTiers(v *View) {
 	attestations := len(s.cluster.Mandatory) > 0 && needAttestations(s.cluster.Verifiers)
 	for _, a := range v.applies {
 		attestations = attestations || needAttestations(a.Verifiers)
@@ -124,10 +124,10 @@ func (s *Snapshot) addLayers(v *View) {
 			a.client = s.outside.Registry(s.access(v, a.stores, attestations))
 		}
 	}
-	v.config.Layers = []verify.Layer{v.decidingLayer(v.Applicable, false)}
-	var warnings []verify.Layer
+	v.config.Tiers = []verify.Tier{v.decidingTier(v.Applicable, false)}
+	var warnings []verify.Tier
 	for a := range v.Path() {
-		for _, g := range warningLayers(a.Warning) {
+		for _, g := range warningTiers(a.Warning) {
 			warnings = append(warnings, v.judging(a, g, true))
 		}
 	}
@@ -138,115 +138,115 @@ func (s *Snapshot) addLayers(v *View) {
 		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterVerificationPolicy, compile.MapSlice(mandatory, compile.SourceOf),
 			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, p := range mandatory {
-			layer := v.layer([]compile.Policy{p}, s.cluster.Verifiers, client)
-			layer.Warns, layer.Mandatory = p.Warns, !p.Warns
-			if layer.Warns {
-				warnings = append(warnings, layer)
+			tier := v.tier([]compile.Policy{p}, s.cluster.Verifiers, client)
+			tier.Warns, tier.Mandatory = p.Warns, !p.Warns
+			if tier.Warns {
+				warnings = append(warnings, tier)
 			} else {
-				v.config.Layers = append(v.config.Layers, layer)
+				v.config.Tiers = append(v.config.Tiers, tier)
 			}
 		}
 	}
-	v.config.Layers = append(v.config.Layers, warnings...)
+	v.config.Tiers = append(v.config.Tiers, warnings...)
 }
 
-// warningLayers groups policies that warn into layers: those of one level together, as
+// warningTiers groups policies that warn into tiers: those of one level together, as
 // they would decide, and each broken one alone, so that no policy hides the warnings
 // of another level or of a sound one.
-func warningLayers(levels []group) []group {
-	var layers []group
+func warningTiers(levels []group) []group {
+	var tiers []group
 	for _, l := range levels {
-		sound := -1 // the index of the level's layer
+		sound := -1 // the index of the level's tier
 		for _, p := range l.Policies {
 			if p.Broken == nil && sound >= 0 {
-				layers[sound].Policies = append(layers[sound].Policies, p)
+				tiers[sound].Policies = append(tiers[sound].Policies, p)
 				continue
 			}
 			if p.Broken == nil {
-				sound = len(layers)
+				sound = len(tiers)
 			}
-			layers = append(layers, group{At: l.At, Policies: []compile.Policy{p}})
+			tiers = append(tiers, group{At: l.At, Policies: []compile.Policy{p}})
 		}
 	}
-	return layers
+	return tiers
 }
 
-// decidingLayer returns the layer of a that must allow even if all policies only warn. It
+// decidingTier returns the tier of a that must allow even if all policies only warn. It
 // only warns itself if it judges what a policy that warns leaves to it.
-func (v *View) decidingLayer(a *Applicable, warns bool) verify.Layer {
+func (v *View) decidingTier(a *Applicable, warns bool) verify.Tier {
 	deciding := a.Deciding
 	if !a.Denies() && len(a.Warning) > 0 {
-		// A broken policy denies, even one that only warns. It has a layer of its own.
-		layers := warningLayers(a.Warning)
-		i := slices.IndexFunc(layers, func(g group) bool { return g.Policies[0].Broken != nil })
+		// A broken policy denies, even one that only warns. It has a tier of its own.
+		tiers := warningTiers(a.Warning)
+		i := slices.IndexFunc(tiers, func(g group) bool { return g.Policies[0].Broken != nil })
 		if i < 0 {
-			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].Policies[0].Source, Judge: verify.OnlyWarnings(), Warns: warns, Contact: v.contact})
+			return v.refused(verify.Tier{Registry: a.client, Source: tiers[0].Policies[0].Source, Judge: verify.OnlyWarnings(), Warns: warns, Contact: v.contact})
 		}
-		deciding = layers[i]
+		deciding = tiers[i]
 	}
-	layer := v.judging(a, deciding, warns)
+	tier := v.judging(a, deciding, warns)
 	if len(deciding.Policies) == 0 {
-		layer.Judge = verify.ByVerifiers()
+		tier.Judge = verify.ByVerifiers()
 	}
-	if layer.Judge.Usable() && v.slow != nil {
-		layer.Judge = layer.Judge.Refusing(v.slow)
+	if tier.Judge.Usable() && v.slow != nil {
+		tier.Judge = tier.Judge.Refusing(v.slow)
 	}
-	return v.refused(layer)
+	return v.refused(tier)
 }
 
-// refused returns a layer that denies if nothing may be allowed in v.
-func (v *View) refused(layer verify.Layer) verify.Layer {
+// refused returns a tier that denies if nothing may be allowed in v.
+func (v *View) refused(tier verify.Tier) verify.Tier {
 	if v.Broken == nil {
-		return layer
+		return tier
 	}
-	layer.Judge = layer.Judge.Refusing(v.Broken)
+	tier.Judge = tier.Judge.Refusing(v.Broken)
 	if v.by != (policy.ObjectRef{}) {
-		layer.Source = v.by
+		tier.Source = v.by
 	}
-	return layer
+	return tier
 }
 
-// judging returns the layer of a group of a, with what its default leaves to further levels
+// judging returns the tier of a group of a, with what its default leaves to further levels
 // behind it. Whether the policies say so themselves does not decide whether it only warns.
-func (v *View) judging(a *Applicable, g group, warns bool) verify.Layer {
-	layer := v.layer(g.Policies, a.Verifiers, a.client)
-	layer.Warns, layer.Home, layer.Lenient = warns, v.homeOfVerifiers(), a.lenient(g)
-	rest := layer.Judge.Default()
-	if g.rules != nil && layer.Judge.Usable() {
-		layer.Judge = verify.ByRules(g.rules, rest) // a home may have many rules, and a Tenant many namespaces
+func (v *View) judging(a *Applicable, g group, warns bool) verify.Tier {
+	tier := v.tier(g.Policies, a.Verifiers, a.client)
+	tier.Warns, tier.Home, tier.Lenient = warns, v.homeOfVerifiers(), a.lenient(g)
+	rest := tier.Judge.Default()
+	if g.rules != nil && tier.Judge.Usable() {
+		tier.Judge = verify.ByRules(g.rules, rest) // a home may have many rules, and a Tenant many namespaces
 	}
 	if further := v.further(g.At + 1); rest == verify.DefaultInherit && further != nil { // without it, what is left is denied
-		next := v.decidingLayer(further, warns)
-		layer.Next = &next
+		next := v.decidingTier(further, warns)
+		tier.Next = &next
 	}
-	return layer
+	return tier
 }
 
-// layer combines policies with the verifiers that they may name. Rules are tried in
-// the order of the policies' names. Whether the layer only warns, the caller says: no policy
+// tier combines policies with the verifiers that they may name. Rules are tried in
+// the order of the policies' names. Whether the tier only warns, the caller says: no policy
 // among several does.
-func (v *View) layer(policies []compile.Policy, verifiers []compile.Verifier, client verify.Registry) verify.Layer {
-	layer := verify.Layer{Registry: client, Verifiers: compile.MapSlice(verifiers, func(v compile.Verifier) *verify.Verifier { return v.Verifier }), Contact: v.contact}
+func (v *View) tier(policies []compile.Policy, verifiers []compile.Verifier, client verify.Registry) verify.Tier {
+	tier := verify.Tier{Registry: client, Verifiers: compile.MapSlice(verifiers, func(v compile.Verifier) *verify.Verifier { return v.Verifier }), Contact: v.contact}
 	if len(policies) == 0 {
-		return layer
+		return tier
 	}
 	last := compile.Strictest(policies)
-	layer.Source = last.Source
-	if layer.Contacts = policies[0].Contacts; len(policies) > 1 {
-		layer.Contacts = slices.Concat(compile.MapSlice(policies, func(p compile.Policy) []verify.Contact { return p.Contacts })...)
+	tier.Source = last.Source
+	if tier.Contacts = policies[0].Contacts; len(policies) > 1 {
+		tier.Contacts = slices.Concat(compile.MapSlice(policies, func(p compile.Policy) []verify.Contact { return p.Contacts })...)
 	}
 	var rules []verify.Rule
 	for _, p := range policies {
 		rules = append(rules, p.Rules...)
 	}
-	layer.Judge = verify.ByRules(rules, rest(last))
+	tier.Judge = verify.ByRules(rules, rest(last))
 	for _, p := range policies {
 		// A broken policy might deny any image, so it denies all.
-		if p.Broken != nil && layer.Judge.Usable() {
-			layer.Source, layer.Judge = p.Source, layer.Judge.Refusing(p.Broken)
+		if p.Broken != nil && tier.Judge.Usable() {
+			tier.Source, tier.Judge = p.Source, tier.Judge.Refusing(p.Broken)
 		}
 	}
-	return layer
+	return tier
 }
 
 // rest returns what p says about images that no rule matches.

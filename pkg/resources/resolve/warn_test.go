@@ -15,10 +15,10 @@ import (
 
 var errUnreadable = errors.New("line 3: unknown field spec.kyes")
 
-// shape is what a configuration's layers are, in short.
+// shape is what a configuration's tiers are, in short.
 func shape(config *verify.Config) []string {
 	var list []string
-	for _, l := range config.Layers {
+	for _, l := range config.Tiers {
 		switch {
 		case l.Warns:
 			list = append(list, "warns "+l.Source.Name)
@@ -76,7 +76,7 @@ func TestRulesAllowAndDeny(t *testing.T) {
 	snapshot, problems := written.Compiled(written.Objects(t, written.Object("VerificationPolicy", "team-a", "p",
 		"rules: [{images: [\"registry.k8s.io/**\"], action: Allow}, {images: [\"evil.example.com/**\"], action: Deny}]")))
 	require.Empty(t, problems)
-	rules := snapshot.For("team-a").Layers[0].Judge.Rules()
+	rules := snapshot.For("team-a").Tiers[0].Judge.Rules()
 	require.Equal(t, verify.Allow, rules[0].Action)
 	require.Equal(t, verify.Deny, rules[1].Action)
 }

@@ -59,7 +59,7 @@ func TestALoopOfEditsDelaysNoOther(t *testing.T) {
 		result, err := b.Reconcile(t.Context(), "team-b")
 		require.NoError(t, err)
 		require.Zero(t, result)
-		require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-b").Layers[0].Judge.Default())
+		require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-b").Tiers[0].Judge.Default())
 		time.Sleep(time.Second)
 		result, err = b.Reconcile(t.Context(), "team-a")
 		require.NoError(t, err)

@@ -37,9 +37,9 @@ func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 	set, _ := run(t, c.Config, controller.Options{})
 	eventually(t, func(context.Context) error { return set.Ready() })
 
-	first := set.Snapshot().For(verify.Namespace(large)).Layers[0]
+	first := set.Snapshot().For(verify.Namespace(large)).Tiers[0]
 	require.Contains(t, first.Judge.Why(), "the limit is 65536: split it into several resources")
-	require.Empty(t, set.Snapshot().For(verify.Namespace(other)).Layers[0].Judge.Why())
+	require.Empty(t, set.Snapshot().For(verify.Namespace(other)).Tiers[0].Judge.Why())
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: large, Name: "wide"}
 	require.Equal(t, policy.ReasonInvalid, conditions.Reports(set.Snapshot(), verify.Namespace(large))[source].Ready.Reason)
 	eventually(t, func(ctx context.Context) error {
@@ -57,8 +57,8 @@ func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 	})
 	require.NoError(t, c.Client.Delete(t.Context(), wide))
 	eventually(t, func(context.Context) error {
-		if broken := set.Snapshot().For(verify.Namespace(large)); len(broken.Layers) > 0 && broken.Layers[0].Judge.Why() != "" {
-			return fmt.Errorf("still broken: %s", broken.Layers[0].Judge.Why())
+		if broken := set.Snapshot().For(verify.Namespace(large)); len(broken.Tiers) > 0 && broken.Tiers[0].Judge.Why() != "" {
+			return fmt.Errorf("still broken: %s", broken.Tiers[0].Judge.Why())
 		}
 		return nil
 	})
@@ -91,7 +91,7 @@ func TestMorePoliciesThanAreKeptDenyInTheirNamespaceAloneAndTheRestComesBack(t *
 	set, _ := run(t, c.Config, controller.Options{})
 	eventually(t, func(context.Context) error { return set.Ready() })
 	broken := func(namespace string) string {
-		return set.Snapshot().For(verify.Namespace(namespace)).Layers[0].Judge.Why()
+		return set.Snapshot().For(verify.Namespace(namespace)).Tiers[0].Judge.Why()
 	}
 	require.Empty(t, broken(other))
 	create(60, 120)

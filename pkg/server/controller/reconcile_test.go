@@ -132,7 +132,7 @@ func TestTheFirstReconcileCompilesEverything(t *testing.T) {
 	b.reconcile(t, verify.Cluster)
 	require.True(t, b.set.Snapshot().Has("team-a"))
 	require.False(t, b.set.Snapshot().Has("not-there-yet"), "a resource waits for its namespace")
-	require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-a").Layers[0].Judge.Default())
+	require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-a").Tiers[0].Judge.Default())
 }
 
 func TestAChangeOfANamespaceIsPutInForceAndItsEndIsToldToOthers(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAChangeOfANamespaceIsPutInForceAndItsEndIsToldToOthers(t *testing.T) {
 	other := b.set.Snapshot().For("team-b")
 	require.NoError(t, b.api.Create(t.Context(), lax("team-a", "p")))
 	b.reconcile(t, "team-a")
-	require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-a").Layers[0].Judge.Default())
+	require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-a").Tiers[0].Judge.Default())
 	require.Same(t, other, b.set.Snapshot().For("team-b"))
 	require.Empty(t, b.gone)
 	require.NoError(t, b.api.Delete(t.Context(), team("team-a")))
@@ -158,7 +158,7 @@ func TestAChangeOfTheClusterLeavesNamespacesWithPoliciesOfTheirOwn(t *testing.T)
 	require.NoError(t, b.api.Create(t.Context(), shared))
 	b.reconcile(t, verify.Cluster)
 	require.Same(t, a, b.set.Snapshot().For("team-a"))
-	require.Equal(t, "shared", b.set.Snapshot().For("team-b").Layers[0].Source.Name)
+	require.Equal(t, "shared", b.set.Snapshot().For("team-b").Tiers[0].Source.Name)
 }
 
 func TestWhatCannotBeListedLeavesWhatIsInForce(t *testing.T) {

@@ -29,8 +29,8 @@ func TestAStoredResourceThatOnlyThisVersionsSchemaRefusesDenies(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, team("team-a"), crowded("team-a"), team("team-b"), lax("team-b", "p"))
 	b.reconcile(t, verify.Cluster)
 	for range 2 {
-		require.Contains(t, b.set.Snapshot().For("team-a").Layers[0].Judge.Why(), "this version's CRD refuses it: spec.rules: must have at most 64 items; shorten it")
-		require.Empty(t, b.set.Snapshot().For("team-b").Layers[0].Judge.Why())
+		require.Contains(t, b.set.Snapshot().For("team-a").Tiers[0].Judge.Why(), "this version's CRD refuses it: spec.rules: must have at most 64 items; shorten it")
+		require.Empty(t, b.set.Snapshot().For("team-b").Tiers[0].Judge.Why())
 		report := conditions.Reports(b.set.Snapshot(), "team-a")[policy.ObjectRef{Kind: v1beta1.KindVerificationPolicy, Namespace: "team-a", Name: "crowded"}]
 		require.Equal(t, policy.ReasonInvalid, report.Ready.Reason)
 		require.EqualValues(t, 3, report.Generation)
@@ -41,7 +41,7 @@ func TestAStoredResourceThatOnlyThisVersionsSchemaRefusesDenies(t *testing.T) {
 	mended.Spec.Rules, mended.Generation = mended.Spec.Rules[:64], 4
 	require.NoError(t, b.api.Update(t.Context(), mended))
 	b.reconcile(t, "team-a")
-	require.Empty(t, b.set.Snapshot().For("team-a").Layers[0].Judge.Why())
+	require.Empty(t, b.set.Snapshot().For("team-a").Tiers[0].Judge.Why())
 }
 
 // A Tenant says whom it denies as long as its namespaces can be read.
@@ -55,8 +55,8 @@ func TestATenantThatTheSchemaRefusesDeniesItsNamespacesAlone(t *testing.T) {
 			&v1beta1.ClusterVerificationPolicy{ObjectMeta: everywhere.ObjectMeta, Spec: everywhere.Spec})
 		b.reconcile(t, verify.Cluster)
 		for _, namespace := range []verify.Namespace{"iris", "iris-a"} {
-			require.Contains(t, b.set.Snapshot().For(namespace).Layers[0].Judge.Why(), "this version's CRD refuses it: spec.access.admins[0].kind", level)
+			require.Contains(t, b.set.Snapshot().For(namespace).Tiers[0].Judge.Why(), "this version's CRD refuses it: spec.access.admins[0].kind", level)
 		}
-		require.Empty(t, b.set.Snapshot().For("quiet").Layers[0].Judge.Why())
+		require.Empty(t, b.set.Snapshot().For("quiet").Tiers[0].Judge.Why())
 	}
 }

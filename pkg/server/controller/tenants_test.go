@@ -22,8 +22,8 @@ func tenantOf(name, home string, others ...string) *v1beta1.Tenant {
 
 // allows reports whether a namespace's policy lets everything through.
 func (b *bench) allows(namespace verify.Namespace) bool {
-	layers := b.set.Snapshot().For(namespace).Layers
-	return len(layers) > 0 && layers[0].Judge.Usable() && layers[0].Judge.Default() == verify.DefaultAllow
+	tiers := b.set.Snapshot().For(namespace).Tiers
+	return len(tiers) > 0 && tiers[0].Judge.Usable() && tiers[0].Judge.Default() == verify.DefaultAllow
 }
 
 func TestAChangeOfATenantIsInForceInItsOldAndNewMembers(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAHomeThatIsEndingDeniesInEveryMember(t *testing.T) {
 	b.reconcile(t, "home")
 	require.False(t, b.allows("one"), "the cluster's policy, which allows everything, does not take over")
 	require.False(t, b.allows("home"))
-	require.Contains(t, b.set.Snapshot().For("one").Layers[0].Judge.Why(), "the home namespace home of Tenant iris is being deleted")
+	require.Contains(t, b.set.Snapshot().For("one").Tiers[0].Judge.Why(), "the home namespace home of Tenant iris is being deleted")
 }
 
 func TestATenantsStatusListsItsNamespaces(t *testing.T) {

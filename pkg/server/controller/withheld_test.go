@@ -84,7 +84,7 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 	}
 	reads := 0
 	b := newBench(t, keeping(t, &reads), objects...)
-	broken := func(namespace verify.Namespace) string { return b.set.Snapshot().For(namespace).Layers[0].Judge.Why() }
+	broken := func(namespace verify.Namespace) string { return b.set.Snapshot().For(namespace).Tiers[0].Judge.Why() }
 	b.reconcile(t, verify.Cluster)
 	require.Contains(t, broken("hoard"), "the limit is 4096 KiB (VerificationPolicy ")
 	require.Contains(t, broken("hoard"), "delete some")
@@ -122,7 +122,7 @@ func TestNamespacesPastWhatIsKeptOfTheirTenantComeBackOnceTheyFit(t *testing.T) 
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[verify.Namespace]())
 	t.Cleanup(queue.ShutDown)
 	b.queue.Store(&queue)
-	broken := func(namespace verify.Namespace) string { return b.set.Snapshot().For(namespace).Layers[0].Judge.Why() }
+	broken := func(namespace verify.Namespace) string { return b.set.Snapshot().For(namespace).Tiers[0].Judge.Why() }
 	unread := func(namespace verify.Namespace) (found int) {
 		for _, report := range conditions.Reports(b.set.Snapshot(), namespace) {
 			if report.Ready.Reason == policy.ReasonUnreadable {

@@ -29,7 +29,7 @@ func excepting(t *testing.T, images string, now func() time.Time) Decider {
 	engine := verify.NewEngine(nil, now, verify.Options{})
 	return deciderFunc(func(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
 		return engine.Verify(ctx, &verify.Config{Namespace: namespace, Generation: "g",
-			Layers: []verify.Layer{{Source: source, Judge: verify.ByRules([]verify.Rule{{Source: source, Images: []image.Pattern{everything}, Action: verify.Deny}}, verify.DefaultDeny)}},
+			Tiers: []verify.Tier{{Source: source, Judge: verify.ByRules([]verify.Rule{{Source: source, Images: []image.Pattern{everything}, Action: verify.Deny}}, verify.DefaultDeny)}},
 			Exceptions: []verify.Exception{verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "x"}, Why: "OPS-1\x1b[31m", Until: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC),
 				Images: &verify.ImageList{Patterns: []image.Pattern{pattern}}})}}, ref)
 	})

@@ -182,12 +182,12 @@ func Verdict(t *testing.T, s *resolve.Snapshot, namespace verify.Namespace, name
 // WhyUnusable is everything that a configuration says about what cannot be used.
 func WhyUnusable(config *verify.Config) string {
 	var why []string
-	for _, layer := range config.Layers {
-		why = append(why, layer.Judge.Why())
-		for _, v := range layer.Verifiers {
+	for _, tier := range config.Tiers {
+		why = append(why, tier.Judge.Why())
+		for _, v := range tier.Verifiers {
 			why = append(why, compile.TextOf(v.Broken))
 		}
-		for _, s := range layer.Registry.(*NoRegistry).Access.Stores {
+		for _, s := range tier.Registry.(*NoRegistry).Access.Stores {
 			why = append(why, compile.TextOf(s.Broken))
 		}
 	}

@@ -51,7 +51,7 @@ func suiteMutants() []mutant {
 			old: "case \"Group system:authenticated\":", new: "case \"Group nobody\":"},
 		{tag: "", folder: "pkg/tenancy/scaffold", test: "TestCheckFindsNamespacesOfTeamsThatNobodyVerifies", file: "pkg/tenancy/scaffold/exempt.go",
 			old: "constraint.ModeIn(constraints, namespace, labels) != constraint.None {", new: "true {"},
-		{tag: "", folder: "pkg/resources/lint", test: "TestWhatAClusterLacksIsAnError", file: "pkg/resources/lint/lint.go",
+		{tag: "", folder: "pkg/resources/lint", test: "TestWhatAClusterLacksIsAnError", file: "pkg/resources/lint/missing.go",
 			old: "case c.whole:", new: "case false:"},
 		{tag: "", folder: "pkg/tenancy/scaffold", test: "TestCheckFindsHiddenSecrets", file: "pkg/tenancy/scaffold/auth.go",
 			old: "if !concealed(key, value) {", new: "if _, _ = concealed, value; false {"},

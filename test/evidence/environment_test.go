@@ -16,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 // environment is a registry and a service that verifies its images.
@@ -74,7 +75,7 @@ func (e *environment) signed(t *testing.T, repository string, signers ...string)
 	return img
 }
 
-// apply compiles resources and puts them in force.
+// apply validates and compiles resources, and puts them in force.
 func (e *environment) apply(t *testing.T, resources ...func(*resource.Objects)) []resource.Problem {
 	t.Helper()
 	var o resource.Objects
@@ -82,7 +83,7 @@ func (e *environment) apply(t *testing.T, resources ...func(*resource.Objects)) 
 	for _, add := range resources {
 		add(&o)
 	}
-	return e.Apply(t.Context(), o)
+	return e.Apply(t.Context(), written.AsRead(t, o))
 }
 
 // clusterStore lets the registry be on a loopback address.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,7 +58,13 @@ func TestFindsNamespacesWhoseTenantIsGone(t *testing.T) {
 	accepts := interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 		return nil
 	}}
-	e := New(fakeClient(t, accepts, team("green"), namespaceOf("green", "green"), namespaceOf("gone", "left"), namespaceOf("", "default")), Options{})
+	reader := func(tenant, name string) *rbacv1.ClusterRoleBinding {
+		binding := makerBinding(name, name, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "people"})
+		binding.Labels = map[string]string{v1beta1.LabelTenant: tenant, v1beta1.LabelOwner: v1beta1.OwnerPlatform}
+		return binding
+	}
+	e := New(fakeClient(t, accepts, team("green"), namespaceOf("green", "green"), namespaceOf("gone", "left"), namespaceOf("", "default"),
+		reader("green", "green-tenant-reader"), reader("gone", "gone-tenant-reader"), reader("gone", "another")), Options{})
 	where := func(name string) (found []string) {
 		findings, _, err := e.Check(t.Context(), name)
 		require.NoError(t, err)
@@ -69,6 +76,9 @@ func TestFindsNamespacesWhoseTenantIsGone(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, []string{"Namespace left"}, where(""))
+	require.Equal(t, []string{"ClusterRoleBinding gone-tenant-reader", "Namespace left"}, where(""))
 	require.Empty(t, where("green"), "it is about no Tenant that there is")
+	_, _, err := e.TakeAway(t.Context(), "gone", Away{})
+	require.NoError(t, err, "the command of the finding")
+	require.Empty(t, where(""))
 }

@@ -113,6 +113,9 @@ func (c *checker) makers(ctx context.Context, name string) error {
 	}
 	for i := range bindings.Items {
 		binding := &bindings.Items[i]
+		if name == "" {
+			c.staleReader(binding)
+		}
 		manages := allows(rules[binding.RoleRef.Name], v1beta1.Group, "tenantlabels", "manage")
 		if !manages && binding.RoleRef.Name != onboard.RoleNamespaceMaker && !allows(rules[binding.RoleRef.Name], v1beta1.Group, "tenantlabels", "create") {
 			continue
@@ -120,6 +123,17 @@ func (c *checker) makers(ctx context.Context, name string) error {
 		c.makersBy(binding, manages, name)
 	}
 	return nil
+}
+
+// staleReader finds a binding that outlived its Tenant. The operator may not delete it, and it would let the former team
+// read another Tenant of that name.
+func (c *checker) staleReader(binding *rbacv1.ClusterRoleBinding) {
+	tenant := binding.Labels[v1beta1.LabelTenant]
+	if tenant == "" || binding.Labels[v1beta1.LabelOwner] != v1beta1.OwnerPlatform || binding.Name != onboard.TenantReader(tenant) || c.tenants.Named(tenant) != nil {
+		return
+	}
+	c.add("", resource.Finding{ID: findingNoTenant, Object: policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name},
+		Message: fmt.Sprintf("would let the people of Tenant %s, which does not exist, read another Tenant of that name", tenant), Command: "landwaiter tenant delete " + resource.ShellWord(tenant) + " --yes"})
 }
 
 // makersBy finds those whom one binding lets make namespaces, or makes the platform.

@@ -137,7 +137,7 @@ func signerRules() []rule {
 		identity := fmt.Sprintf(frame, "keyless: {identities: [{%s}]}")
 		list = append(list, rule{
 			kinds: both("Verifier"), path: "spec." + field + ".keyless.identities[]",
-			message: "subjectRegExp matches signers who have nothing in common with you, of an identity provider where anyone can get an account: write your own signer instead, such as subject https://github.com/OWNER/REPOSITORY/.github/workflows/release.yml@refs/heads/main; only if keyless.expression narrows it, set insecureAllowAnySubject to true",
+			message: "subjectRegExp matches signers who have nothing in common with you, of an identity provider where anyone can get an account: write your own signer instead, such as subject https://github.com/OWNER/REPOSITORY/.github/workflows/release.yml@refs/heads/main on GitHub, https://gitlab.com/GROUP/PROJECT//.gitlab-ci.yml@refs/heads/main on GitLab, or one e-mail address; only if keyless.expression narrows it, set insecureAllowAnySubject to true",
 			accepted: in(identity, "issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: 'https://github.com/acme/.*'", "issuer: 'https://idp.acme.example', subjectRegExp: '.*'",
 				"issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*', insecureAllowAnySubject: true", "issuerRegExp: 'https://idp.*', subjectRegExp: '.*'",
 				"issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*@refs/heads/main'"),

@@ -168,7 +168,7 @@ func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores Tru
 	for i, identity := range spec.Identities {
 		k.Identities = append(k.Identities, SignerIdentity(identity))
 		if forEverybody(identity) {
-			return fmt.Errorf("%s.identities[%d].subjectRegExp matches signers who have nothing in common with you, of an identity provider where anyone can get an account: write your own signer instead, such as subject https://github.com/OWNER/REPOSITORY/.github/workflows/release.yml@refs/heads/main; only if keyless.expression narrows it, set insecureAllowAnySubject to true", field, i)
+			return fmt.Errorf("%s.identities[%d].subjectRegExp matches signers who have nothing in common with you, of an identity provider where anyone can get an account: write your own signer instead, such as subject https://github.com/OWNER/REPOSITORY/.github/workflows/release.yml@refs/heads/main on GitHub, https://gitlab.com/GROUP/PROJECT//.gitlab-ci.yml@refs/heads/main on GitLab, or one e-mail address; only if keyless.expression narrows it, set insecureAllowAnySubject to true", field, i)
 		}
 	}
 	if spec.Thresholds != nil {

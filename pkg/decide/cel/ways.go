@@ -17,10 +17,12 @@ type Clue struct {
 	Pattern string
 }
 
-// maxWays and maxClues bound what [Ways] returns.
+// maxWays and maxClues bound what [Ways] returns, and maxVisits how many conditions it looks at: those of a loop
+// count for each of its constants, so that a loop in a loop has thousands of millions in a few lines.
 const (
-	maxWays  = 8
-	maxClues = 8
+	maxWays   = 8
+	maxClues  = 8
+	maxVisits = 4096
 )
 
 // Ways returns conditions that meet an expression together, for at most 8 ways of meeting it, each with at most 8
@@ -35,13 +37,24 @@ func Ways(text string, variables Variables) [][]Clue {
 	if issues != nil && issues.Err() != nil {
 		return nil
 	}
-	return ways(parsed.NativeRep().Expr(), nil)
+	visits := maxVisits
+	return (&explorer{left: &visits}).ways(parsed.NativeRep().Expr())
 }
 
-// ways returns the ways of meeting a condition. Constants are variables of a loop with a known value.
-func ways(e celast.Expr, constants map[string]string) [][]Clue {
+// explorer looks for ways of meeting conditions.
+type explorer struct {
+	left *int // how many conditions it may still look at
+	// constants are variables of a loop with a known value.
+	constants map[string]string
+}
+
+// ways returns the ways of meeting a condition.
+func (x *explorer) ways(e celast.Expr) [][]Clue {
+	if *x.left--; *x.left < 0 {
+		return [][]Clue{nil}
+	}
 	if e.Kind() == celast.ComprehensionKind {
-		return waysOfLoop(e.AsComprehension(), constants)
+		return x.waysOfLoop(e.AsComprehension())
 	} else if e.Kind() != celast.CallKind {
 		return [][]Clue{nil}
 	}
@@ -52,18 +65,18 @@ func ways(e celast.Expr, constants map[string]string) [][]Clue {
 	}
 	switch call.FunctionName() {
 	case operators.LogicalAnd:
-		return both(ways(args[0], constants), ways(args[1], constants))
+		return both(x.ways(args[0]), x.ways(args[1]))
 	case operators.LogicalOr:
-		return either(ways(args[0], constants), ways(args[1], constants))
+		return either(x.ways(args[0]), x.ways(args[1]))
 	case operators.Conditional:
-		return either(both(ways(args[0], constants), ways(args[1], constants)), ways(args[2], constants))
+		return either(both(x.ways(args[0]), x.ways(args[1])), x.ways(args[2]))
 	case operators.In:
-		return waysOfIn(args, constants)
+		return x.waysOfIn(args)
 	}
 	if len(args) != 2 {
 		return [][]Clue{nil}
 	}
-	return [][]Clue{clue(call.FunctionName(), args[0], args[1], constants)}
+	return [][]Clue{x.clue(call.FunctionName(), args[0], args[1])}
 }
 
 // both returns the ways of meeting two conditions, and either those of meeting one of them.
@@ -85,25 +98,32 @@ func either(one, two [][]Clue) [][]Clue {
 }
 
 // waysOfIn returns the ways of being in a list.
-func waysOfIn(args []celast.Expr, constants map[string]string) (all [][]Clue) {
+func (x *explorer) waysOfIn(args []celast.Expr) (all [][]Clue) {
 	if args[1].Kind() != celast.ListKind {
 		return [][]Clue{nil}
 	}
 	for _, element := range args[1].AsList().Elements() {
-		all = either(all, [][]Clue{clue(operators.Equals, args[0], element, constants)})
+		if len(all) == maxWays {
+			break
+		}
+		all = append(all, x.clue(operators.Equals, args[0], element))
 	}
 	return all
 }
 
 // waysOfLoop returns the ways of exists over a list of constants.
-func waysOfLoop(loop celast.ComprehensionExpr, constants map[string]string) (all [][]Clue) {
+func (x *explorer) waysOfLoop(loop celast.ComprehensionExpr) (all [][]Clue) {
 	step := loop.LoopStep()
 	if loop.IterRange().Kind() != celast.ListKind || step.Kind() != celast.CallKind || step.AsCall().FunctionName() != operators.LogicalOr {
 		return [][]Clue{nil}
 	}
 	for _, element := range loop.IterRange().AsList().Elements() {
-		if value, ok := constant(element, constants); ok && len(all) < maxWays {
-			all = either(all, ways(step.AsCall().Args()[1], map[string]string{loop.IterVar(): value}))
+		if len(all) == maxWays || *x.left <= 0 {
+			break
+		}
+		if value, ok := constant(element, x.constants); ok {
+			of := explorer{left: x.left, constants: map[string]string{loop.IterVar(): value}}
+			all = either(all, of.ways(step.AsCall().Args()[1]))
 		}
 	}
 	return all
@@ -111,11 +131,11 @@ func waysOfLoop(loop celast.ComprehensionExpr, constants map[string]string) (all
 
 // clue returns the condition that a function or an operator puts on a text, none if it does not compare with a
 // constant.
-func clue(function string, text, with celast.Expr, constants map[string]string) []Clue {
-	value, ok := constant(with, constants)
+func (x *explorer) clue(function string, text, with celast.Expr) []Clue {
+	value, ok := constant(with, x.constants)
 	if !ok && function == operators.Equals {
 		text, with = with, text
-		value, ok = constant(with, constants)
+		value, ok = constant(with, x.constants)
 	}
 	of := pathOf(text)
 	if !ok || of == "" {

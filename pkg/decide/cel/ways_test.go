@@ -34,3 +34,20 @@ func TestWaysAreBounded(t *testing.T) {
 		require.LessOrEqual(t, len(way), maxClues)
 	}
 }
+
+// Four loops are as many as an expression may nest, and a thousand parts leave some 230 constants for each.
+func TestWaysOfLoopsInLoopsAreNotAllLookedAt(t *testing.T) {
+	list := "[" + strings.Repeat(`"a",`, 229) + `"a"]`
+	for _, nothing := range []string{`subject in []`, `[1].exists(e, e == 1)`, `subject != "a"`, `true`} {
+		expression := nothing
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if strings.Contains(nothing, "exists") && name == "d" {
+				break
+			}
+			expression = list + ".exists(" + name + ", " + expression + ")"
+		}
+		_, err := Compile(expression, Variables{"subject": Text}, Fields{})
+		require.NoError(t, err, "a Verifier can have it")
+		require.LessOrEqual(t, len(Ways(expression, Variables{"subject": Text})), maxWays)
+	}
+}

@@ -98,8 +98,11 @@ func (j *judge) determine(f form, fixed []string, clue cel.Clue, at span) {
 			text = j.text(p, append(slices.Clone(fixed[at.from:at.to]), regexp.QuoteMeta(at.more)))
 		}
 	}
+	if text == "" { // what is too large has none, and is not compiled
+		return
+	}
 	met, err := regexp.Compile("^(?:" + clue.Pattern + ")$")
-	if text == "" || err != nil {
+	if err != nil {
 		return
 	}
 	*j.steps -= stepsOfExpression
@@ -156,6 +159,9 @@ func (j *judge) with(f form, like example, at int, values string) (string, bool)
 
 // text returns a subject of parts that a pattern matches, "" if there is none.
 func (j *judge) text(subject *cel.Pattern, parts []string) string {
+	if *j.steps <= 0 { // reading an expression takes time, too
+		return ""
+	}
 	other, err := cel.NewPattern(language(parts))
 	if err != nil {
 		return ""
@@ -166,6 +172,9 @@ func (j *judge) text(subject *cel.Pattern, parts []string) string {
 
 // common returns a subject that the identity and an expression match. What is too long to compare has none.
 func (j *judge) common(expression string) (string, bool) {
+	if *j.steps <= 0 {
+		return "", false
+	}
 	other, err := cel.NewPattern(expression)
 	if err != nil {
 		return "", false

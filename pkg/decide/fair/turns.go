@@ -23,6 +23,7 @@ type Turns[Account comparable] struct {
 	free    int
 	floor   time.Duration // what the account of the latest turn had used before it
 	users   map[Account]*user
+	full    int // how many users there are before those that owe nothing are forgotten
 	waiting waiting
 	queued  uint64    // how often an account was put at the end of the queue
 	paused  time.Time // when what else is ready last went first
@@ -64,7 +65,7 @@ func RoundRobin[Account comparable](limits Limits) *Turns[Account] {
 
 func newTurns[Account comparable](limits Limits, now func() time.Time) *Turns[Account] {
 	limits.Total, limits.Each = max(limits.Total, 1), max(limits.Each, 1)
-	return &Turns[Account]{now: now, limits: limits, free: limits.Total, users: map[Account]*user{}}
+	return &Turns[Account]{now: now, limits: limits, free: limits.Total, users: map[Account]*user{}, full: maxIdle}
 }
 
 // Turn is the permission to run. It belongs to one goroutine. Its zero value and nil hold nothing.
@@ -227,8 +228,9 @@ func (u *Turn[Account]) Yield(ctx context.Context) error {
 func (t *Turns[Account]) user(account Account) *user {
 	u, ok := t.users[account]
 	if !ok {
-		if len(t.users) >= maxIdle {
+		if len(t.users) >= t.full && t.now != nil { // without a measure, none is remembered that is idle
 			t.forget()
+			t.full = max(maxIdle, 2*len(t.users)) // looking at all of them for each new one takes too long
 		}
 		u = &user{index: -1}
 		t.users[account] = u
@@ -292,7 +294,7 @@ func (t *Turns[Account]) forgetIdle(account Account) {
 	}
 }
 
-// maxIdle is how many accounts are remembered before those that are idle and owe nothing
+// maxIdle is how many accounts are remembered at least before those that are idle and owe nothing
 // are forgotten.
 const maxIdle = 1024
 

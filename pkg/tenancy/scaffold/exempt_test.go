@@ -58,6 +58,10 @@ func TestCheckFindsNamespacesOfTeamsThatNobodyVerifies(t *testing.T) {
 	})
 }
 
+// mutatingCondition leaves debug containers to the validating webhook, which therefore must not have it.
+const mutatingCondition = `{validatingWebhookMatchConditions: [{name: debug-containers-stay, expression: '!(request.operation == "UPDATE" && request.resource.group + "/" + request.resource.resource == "/pods" &&
+      (!has(request.subResource) || request.subResource == "") && has(object.spec.ephemeralContainers))'}]}`
+
 func TestCheckFindsValuesOfGatekeeperThatOpenTheGate(t *testing.T) {
 	const own, release = "infrastructure/gatekeeper/values-own.yaml", "infrastructure/gatekeeper/release.yaml"
 	values := func(text string) func(t *testing.T, dir string) {
@@ -73,9 +77,13 @@ func TestCheckFindsValuesOfGatekeeperThatOpenTheGate(t *testing.T) {
 		"the chart's own default":  {values("{validatingWebhookFailurePolicy: null}"), own, "validatingWebhookFailurePolicy is Ignore"},
 		"no webhook":               {values("{disableValidatingWebhook: true}"), own, "disableValidatingWebhook is true"},
 		"labels of pods":           {values("{validatingWebhookObjectSelector: {matchLabels: {verify: 'yes'}}}"), own, "leaves out pods by their labels"},
-		"rules without pods":       {values("{validatingWebhookCustomRules: [{apiGroups: [apps], resources: [deployments], operations: [CREATE]}]}"), own, "validatingWebhookCustomRules has no pods"},
+		"rules without pods":       {values("{validatingWebhookCustomRules: [{apiGroups: [apps], resources: [deployments], operations: [CREATE]}]}"), own, "validatingWebhookCustomRules has no CREATE pods and no UPDATE pods"},
+		"rules for other groups":   {values("{validatingWebhookCustomRules: [{apiGroups: [apps], apiVersions: ['*'], resources: ['*'], operations: ['*']}]}"), own, "validatingWebhookCustomRules has no CREATE pods"},
+		"rules without debugging":  {values("{validatingWebhookCustomRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE, UPDATE]}]}"), own, "validatingWebhookCustomRules has no UPDATE pods/ephemeralcontainers, so"},
 		"a scope without pods":     {values("{validatingWebhookScope: Cluster}"), own, "validatingWebhookScope is Cluster"},
 		"a condition of its own":   {values("{validatingWebhookMatchConditions: [{name: not-web, expression: 'request.namespace != \"iris-red-web\"'}]}"), own, `validatingWebhookMatchConditions has "not-web"`},
+		"a part of a condition":    {values("{validatingWebhookMatchConditions: [{name: updates, expression: 'request.operation == \"UPDATE\"'}]}"), own, `validatingWebhookMatchConditions has "updates"`},
+		"of the mutating webhook":  {values(mutatingCondition), own, `validatingWebhookMatchConditions has "debug-containers-stay"`},
 		"a label of a team":        {values("{validatingWebhookExemptNamespacesLabels: {landwaiter.dev/tenant: [iris-red]}}"), own, "leaves out namespaces with the label landwaiter.dev/tenant=iris-red, which namespace iris-red-web of Tenant iris-red has"},
 		"a label of its Namespace": {values("{validatingWebhookExemptNamespacesLabels: {pod-security.kubernetes.io/enforce: [restricted]}}"), own, "label pod-security.kubernetes.io/enforce=restricted"},
 		"the name of a namespace":  {values("{validatingWebhookExemptNamespacesLabels: {kubernetes.io/metadata.name: [kube-system, iris-red-web]}}"), own, "label kubernetes.io/metadata.name=iris-red-web"},
@@ -98,7 +106,7 @@ func TestCheckFindsValuesOfGatekeeperThatOpenTheGate(t *testing.T) {
 	}
 	t.Run("not by values for others", func(t *testing.T) {
 		dir := small(t)
-		values("{controllerManager: {exemptNamespaces: [monitoring], exemptNamespacePrefixes: [kube-]}, validatingWebhookExemptNamespacesLabels: {kubernetes.io/metadata.name: [calico-system]}, validatingWebhookTimeoutSeconds: 6}")(t, dir)
+		values("{validatingWebhookCustomRules: [{apiGroups: ['*'], apiVersions: ['*'], resources: ['*', '*/*'], operations: [CREATE, UPDATE]}], controllerManager: {exemptNamespaces: [monitoring], exemptNamespacePrefixes: [kube-]}, validatingWebhookExemptNamespacesLabels: {kubernetes.io/metadata.name: [calico-system]}, validatingWebhookTimeoutSeconds: 6}")(t, dir)
 		require.Empty(t, found(t, dir))
 	})
 }

@@ -58,26 +58,69 @@ func gateOpen(values object, found func(id, field, format string, args ...any)) 
 	if selector, _, _ := unstructured.NestedMap(values, "validatingWebhookObjectSelector"); len(selector) > 0 {
 		found("WebhookObjects", "validatingWebhookObjectSelector", "leaves out pods by their labels, which teams choose: remove it")
 	}
-	rules, _, _ := unstructured.NestedSlice(values, "validatingWebhookCustomRules")
-	asks := func(entry any) bool {
-		rule, _ := entry.(map[string]any)
-		resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
-		return slices.ContainsFunc(resources, func(name string) bool { return name == "*" || name == "*/*" || name == "pods" })
-	}
-	if len(rules) > 0 && !slices.ContainsFunc(rules, asks) {
-		found("WebhookRules", "validatingWebhookCustomRules", "has no pods, so Gatekeeper is not asked about them: add them")
+	if missing := unasked(values); len(missing) > 0 {
+		found("WebhookRules", "validatingWebhookCustomRules", "has no %s, so Gatekeeper is not asked about them: add them", strings.Join(missing, " and no "))
 	}
 	if textIn(values, "validatingWebhookScope") == "Cluster" {
 		found("WebhookRules", "validatingWebhookScope", "is Cluster, so Gatekeeper is not asked about pods: remove it")
 	}
-	known := copied(config.Files, "gatekeeper/values.yaml")
-	conditions, _, _ := unstructured.NestedSlice(values, "validatingWebhookMatchConditions")
-	for _, entry := range conditions {
-		condition, _ := entry.(map[string]any)
-		if words := strings.Fields(textIn(condition, "expression")); !strings.Contains(strings.Join(strings.Fields(known), " "), strings.Join(words, " ")) {
-			found("WebhookConditions", "validatingWebhookMatchConditions", "has %q, which is none that Landwaiter needs, so Gatekeeper may not be asked about pods: remove it", textIn(condition, "name"))
+	known := conditionsOf(knownValues())
+	for expression, name := range conditionsOf(values) {
+		if _, needed := known[expression]; !needed {
+			found("WebhookConditions", "validatingWebhookMatchConditions", "has %q, which is none that Landwaiter needs, so Gatekeeper may not be asked about pods: remove it", name)
 		}
 	}
+}
+
+// knownValues are those that Landwaiter needs.
+func knownValues() (values object) {
+	if err := yaml.Unmarshal([]byte(copied(config.Files, "gatekeeper/values.yaml")), &values); err != nil {
+		panic("scaffold: read the program's own values of Gatekeeper: " + err.Error())
+	}
+	return values
+}
+
+// conditionsOf returns the names of the conditions of the validating webhook by their expressions, without spaces, which
+// YAML folds. Those of the mutating one are others: the validating webhook has to see what they leave out.
+func conditionsOf(values object) map[string]string {
+	all := map[string]string{}
+	list, _, _ := unstructured.NestedSlice(values, "validatingWebhookMatchConditions")
+	for _, entry := range list {
+		condition, _ := entry.(map[string]any)
+		all[strings.Join(strings.Fields(textIn(condition, "expression")), "")] = textIn(condition, "name")
+	}
+	return all
+}
+
+// unasked returns the requests with new images that none of the chart's own rules is for. Without any, the chart has
+// rules for all.
+func unasked(values object) (missing []string) {
+	rules, _, _ := unstructured.NestedSlice(values, "validatingWebhookCustomRules")
+	if len(rules) == 0 {
+		return nil
+	}
+	for _, need := range [][2]string{{"CREATE", "pods"}, {"UPDATE", "pods"}, {"UPDATE", "pods/ephemeralcontainers"}} {
+		if !slices.ContainsFunc(rules, func(entry any) bool { return asksAbout(entry, need[0], need[1]) }) {
+			missing = append(missing, need[0]+" "+need[1])
+		}
+	}
+	return missing
+}
+
+// asksAbout reports whether a rule of a webhook is for an operation on a resource of the core group.
+func asksAbout(entry any, operation, resource string) bool {
+	rule, _ := entry.(map[string]any)
+	has := func(field string, of ...string) bool {
+		listed, _, _ := unstructured.NestedStringSlice(rule, field)
+		return slices.ContainsFunc(listed, func(name string) bool { return slices.Contains(of, name) })
+	}
+	names := []string{resource, "*/*"}
+	if whole, sub, isSub := strings.Cut(resource, "/"); isSub {
+		names = append(names, whole+"/*", "*/"+sub)
+	} else {
+		names = append(names, "*")
+	}
+	return has("apiGroups", "", "*") && has("apiVersions", "v1", "*") && has("operations", operation, "*") && has("resources", names...) && textIn(rule, "scope") != "Cluster"
 }
 
 // gateLeaves finds values that leave out a namespace of a Tenant, or let a label do so.

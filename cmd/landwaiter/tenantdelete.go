@@ -13,6 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
@@ -235,6 +236,6 @@ func (p printedDeleted) show(s *screen) {
 		s.line("To see which verdicts change: %s", p.Preview)
 	}
 	if len(p.Bindings) > 0 {
-		s.line("%s of the team's people %skept. To delete: kubectl delete clusterrolebinding %s", amount(len(p.Bindings), "ClusterRoleBinding"), would, strings.Join(p.Bindings, " "))
+		s.line("%s of the team's people %skept. To delete: kubectl delete clusterrolebinding %s", amount(len(p.Bindings), "ClusterRoleBinding"), would, strings.Join(mapped(p.Bindings, resource.ShellWord), " "))
 	}
 }

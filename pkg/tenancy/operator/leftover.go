@@ -18,8 +18,8 @@ import (
 const clusterReader = "-cluster-reader"
 
 // LeftOver returns the ClusterRoleBindings that stay when a Tenant goes, because a cluster admin made them by hand for
-// the team's people: those that let them read the cluster's rules, and their Tenant. It returns none if the engine's
-// account may not list them.
+// the team's people: those that let them read the cluster's rules, and their Tenant. Those of people of other Tenants
+// too are left out, because these still need them. It returns none if the engine's account may not list them.
 func (e *Engine) LeftOver(ctx context.Context, tenant *v1beta1.Tenant) ([]string, error) {
 	var bindings rbacv1.ClusterRoleBindingList
 	if err := e.client.List(ctx, &bindings); err != nil {
@@ -28,7 +28,16 @@ func (e *Engine) LeftOver(ctx context.Context, tenant *v1beta1.Tenant) ([]string
 		}
 		return nil, fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
+	var tenants v1beta1.TenantList
+	if err := e.client.List(ctx, &tenants); err != nil {
+		return nil, fmt.Errorf("list Tenants: %w", err)
+	}
 	people := onboard.People(tenant)
+	for i := range tenants.Items {
+		if other := &tenants.Items[i]; other.Name != tenant.Name {
+			people = slices.DeleteFunc(people, func(s rbacv1.Subject) bool { return slices.Contains(onboard.People(other), s) })
+		}
+	}
 	var names []string
 	for i := range bindings.Items {
 		binding := &bindings.Items[i]

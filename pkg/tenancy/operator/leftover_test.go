@@ -24,8 +24,11 @@ func TestBindingsThatNoTenantMadeAreNamedWhenItGoes(t *testing.T) {
 		return b
 	}
 	green := team("green", "web")
-	green.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: "Group", Name: "green-admins"}}
-	c := fakeClient(t, interceptor.Funcs{},
+	green.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: "Group", Name: "green-admins"}, {Kind: "Group", Name: "operators"}}
+	red := team("red", "web")
+	red.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: "Group", Name: "operators"}}
+	c := fakeClient(t, interceptor.Funcs{}, green, red,
+		binding("operators", "landwaiter-cluster-reader", nil, "operators"),
 		binding("green-cluster-reader", "landwaiter-cluster-reader", nil, "somebody"),
 		binding("previews", "lw-cluster-reader", nil, "green-admins"),
 		binding("everybody", "landwaiter-cluster-reader", nil, "green-admins", "red-admins"),

@@ -129,8 +129,13 @@ func (s *Store) readSecret(field string, ref v1beta1.Reference, m Referenced) er
 		ignored = append(ignored, "it has no login")
 	}
 	if len(s.Patterns) == 0 {
-		if others := found.Elsewhere(s.Registries); len(others) > 0 {
-			ignored = append(ignored, fmt.Sprintf("it has no login for %s, only for %s", strings.Join(s.Registries[:min(len(s.Registries), maxIgnored)], ", "), strings.Join(others, ", ")))
+		hosts := s.reaches()
+		if others := found.Elsewhere(hosts); len(others) > 0 {
+			why := fmt.Sprintf("it has no login for %s, only for ", strings.Join(hosts[:min(len(hosts), maxIgnored)], ", "))
+			if s.Source.Namespace == "" { // teams may read the condition of a ClusterStore, and not what is in its Secret
+				others = []string{"other hosts"}
+			}
+			ignored = append(ignored, why+strings.Join(others, ", "))
 		}
 	}
 	all, leftOut := s.Logins.Add(found)
@@ -156,6 +161,19 @@ func (s *Store) readAccount(ref v1beta1.Reference, m Referenced) error {
 
 // TakesAll reports whether s is broken and for every host.
 func (s Store) TakesAll() bool { return s.Broken != nil && len(s.Registries)+len(s.Patterns) == 0 }
+
+// reaches returns the hosts of s by name: its registries, and where else images and evidence are, which get its logins
+// too.
+func (s Store) reaches() []string {
+	hosts := slices.Clone(s.Registries)
+	for _, m := range s.Mirrors {
+		hosts = append(hosts, m.Template.Host())
+	}
+	for _, e := range s.Evidence {
+		hosts = append(hosts, e.Template.Host())
+	}
+	return hosts
+}
 
 // Lists returns the hosts and patterns of s.
 func (s Store) Lists() []string {

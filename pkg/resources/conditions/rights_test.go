@@ -44,3 +44,25 @@ func TestEntriesOfPullSecretsThatAreIgnoredAreNamed(t *testing.T) {
 	}
 	require.NotContains(t, ready.Message, "hunter2")
 }
+
+func TestLoginsForMirrorsAndEvidenceAreNotSaidToBeForOthers(t *testing.T) {
+	for name, more := range map[string]string{"a mirror": "mirrors: [{host: m.example.com}]", "evidence": "evidence: {repositories: [{repository: m.example.com/signatures}]}"} {
+		snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"),
+			written.Secret("team-a", "pull", ".dockerconfigjson", `{"auths":{"m.example.com":{"username":"u","password":"p"}}}`),
+			written.Object("Store", "team-a", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]\n"+more)))
+		require.Empty(t, problems, name)
+		require.NotContains(t, written.ReportOn(t, snapshot, "Store team-a/s").Ready.Message, "no login", name)
+	}
+}
+
+// Teams may read ClusterStores, whose Secret may have the registries of others.
+func TestTheHostsInTheSecretOfAClusterStoreAreNotNamed(t *testing.T) {
+	objects := written.Objects(t, written.Secret("landwaiter-system", "pull", ".dockerconfigjson", `{"auths":{"team-b.example.com":{"username":"u","password":"p"}}}`),
+		written.Object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]"))
+	objects.ClusterResourceNamespace = "landwaiter-system"
+	snapshot, problems := written.Compiled(objects)
+	require.Empty(t, problems)
+	ready := written.ReportOn(t, snapshot, "ClusterStore s").Ready
+	require.Contains(t, ready.Message, "it has no login for r.example.com, only for other hosts")
+	require.NotContains(t, ready.Message, "team-b")
+}

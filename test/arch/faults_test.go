@@ -143,7 +143,7 @@ func suiteMutants() []mutant {
 		{tag: "", folder: "pkg/resources/configdir", test: "TestReadsWhatKubectlPrintsOfAnEntireCluster", file: "pkg/resources/configdir/limits.go",
 			old: "maxMarks      = 600_000", new: "maxMarks      = 60_000"},
 		{tag: "", folder: "pkg/decide/fair", test: "TestAccountsThatOweNothingAreForgotten", file: "pkg/decide/fair/turns.go",
-			old: "if len(t.users) >= maxIdle {", new: "if false {"},
+			old: "if len(t.users) >= t.full && t.now != nil {", new: "if false {"},
 		{tag: "", folder: "pkg/server/provider", test: "TestAuditsDoNotFillTheLog", file: "pkg/server/provider/log.go",
 			old: "if !r.logged.IsZero() && now.Sub(r.logged) < window {", new: "if false {"},
 		{tag: "", folder: "pkg/evidence/revocation", test: "TestBytesAreBoundedPerNamespace", file: "pkg/evidence/revocation/revocation.go",

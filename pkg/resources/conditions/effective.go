@@ -19,7 +19,7 @@ type conditions struct {
 	snapshot *resolve.Snapshot
 	own      *resolve.Level
 	view     *resolve.View
-	chain    []resolve.Rung // of view
+	chain    []resolve.NamedLevel // of view
 	usage    resolve.Usage
 	stranded string
 }
@@ -246,7 +246,7 @@ func uses(s *resolve.Snapshot, account verify.Account) bool {
 // hidden returns those of a list that the resources of own replace: of the levels behind
 // it, those that do not apply to images that are left to them either.
 func (c conditions) hidden(of func(*resolve.Level) []policy.ObjectRef) []policy.ObjectRef {
-	at := slices.IndexFunc(c.chain, func(r resolve.Rung) bool { return r.Level == c.own })
+	at := slices.IndexFunc(c.chain, func(l resolve.NamedLevel) bool { return l.Level == c.own })
 	if at < 0 || c.own == c.snapshot.Cluster() {
 		return nil
 	}

@@ -10,23 +10,23 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
-// Rung is a level under the name that it has for one namespace.
-type Rung struct {
+// NamedLevel is a level of the chain of one namespace, and the name that users see for it.
+type NamedLevel struct {
 	*Level
 	Label string
 }
 
 // nearerOf returns the levels that count in a namespace before the cluster's, nearest first.
-func nearerOf(own *Level, b binding) []Rung {
+func nearerOf(own *Level, b binding) []NamedLevel {
 	if b.Tenant == "" {
-		return []Rung{{own, LevelNamespace}}
+		return []NamedLevel{{own, LevelNamespace}}
 	}
-	var chain []Rung
+	var chain []NamedLevel
 	if b.PolicyLevel == v1beta1.PolicyLevelNamespace && b.Home != own {
-		chain = append(chain, Rung{own, LevelNamespace})
+		chain = append(chain, NamedLevel{own, LevelNamespace})
 	}
 	if b.PolicyLevel != v1beta1.PolicyLevelCluster && b.Home != nil {
-		chain = append(chain, Rung{b.Home, LevelTenant})
+		chain = append(chain, NamedLevel{b.Home, LevelTenant})
 	}
 	return chain
 }
@@ -56,7 +56,7 @@ type Applicable struct {
 }
 
 // apply returns what applies of the levels of chain from one on.
-func apply(chain []Rung, first int) Applicable {
+func apply(chain []NamedLevel, first int) Applicable {
 	a := Applicable{first: first}
 	a.from, a.Verifiers = nearestVerifiers(chain, first)
 	a.byHost, a.stores = storesByHost(chain, first)
@@ -110,7 +110,7 @@ func (a *Applicable) refuse(why error) {
 
 // applyAll returns what applies in a chain of all levels and of those to which policies leave
 // images, by the level from which on they count. The cluster's policies leave none to others.
-func applyAll(chain []Rung) []*Applicable {
+func applyAll(chain []NamedLevel) []*Applicable {
 	all := make([]*Applicable, len(chain)+1)
 	var from func(first int, heir policy.ObjectRef)
 	from = func(first int, heir policy.ObjectRef) {
@@ -144,7 +144,7 @@ func (a *Applicable) lenient(g group) policy.ObjectRef {
 
 // Counts reports whether the namespace's own resources count in v.
 func (v *View) Counts() bool {
-	return slices.ContainsFunc(v.nearer, func(r Rung) bool { return r.Level == v.Own })
+	return slices.ContainsFunc(v.nearer, func(l NamedLevel) bool { return l.Level == v.Own })
 }
 
 // last returns the index of the cluster's level.
@@ -152,7 +152,7 @@ func (v *View) last() int { return len(v.nearer) }
 
 // nearestVerifiers returns the Verifiers of the first level from one on that has any. The
 // kind falls back as a whole, and only if nearer levels have none at all.
-func nearestVerifiers(chain []Rung, first int) (int, []compile.Verifier) {
+func nearestVerifiers(chain []NamedLevel, first int) (int, []compile.Verifier) {
 	for i := first; i < len(chain); i++ {
 		if l := chain[i]; len(l.Verifiers) > 0 {
 			return i, l.Verifiers

@@ -122,7 +122,7 @@ func hidden(verifiers []compile.Verifier) string {
 // homeOfVerifiers returns the home of v's Tenant if it has Verifiers and v is another
 // namespace, else "".
 func (v *View) homeOfVerifiers() string {
-	i := slices.IndexFunc(v.nearer, func(r Rung) bool { return r.Label == LevelTenant })
+	i := slices.IndexFunc(v.nearer, func(l NamedLevel) bool { return l.Label == LevelTenant })
 	if i < 0 || v.nearer[i].Level == v.Own || len(v.nearer[i].Verifiers) == 0 {
 		return ""
 	}

@@ -121,7 +121,7 @@ func (l *Level) limitSteps() {
 // returns a problem for each of its own that has a part. The cluster's alone are limited
 // where they are compiled.
 func (v *View) limitSteps() []resource.Problem {
-	if v.Broken != nil || !slices.ContainsFunc(v.nearer, func(l Rung) bool { return len(l.Policies)+len(l.Verifiers) > 0 }) {
+	if v.Broken != nil || !slices.ContainsFunc(v.nearer, func(l NamedLevel) bool { return len(l.Policies)+len(l.Verifiers) > 0 }) {
 		return nil
 	}
 	var all steps

@@ -22,7 +22,7 @@ type storesAt struct {
 //
 // For the hosts that none of these levels lists, the nearest Store of the chain lends how
 // they are reached, but not where else images or evidence are.
-func storesByHost(chain []Rung, first int) (byHost []storesAt, stores []compile.Store) {
+func storesByHost(chain []NamedLevel, first int) (byHost []storesAt, stores []compile.Store) {
 	all := selectStores(chain, first)
 	for i := range all {
 		if all[i].at < first {
@@ -34,7 +34,7 @@ func storesByHost(chain []Rung, first int) (byHost []storesAt, stores []compile.
 
 // selectStores returns the levels with Stores in the order in which they are looked at: those
 // from one on, then those that only lend theirs.
-func selectStores(chain []Rung, first int) []storesAt {
+func selectStores(chain []NamedLevel, first int) []storesAt {
 	var all []storesAt
 	taken := map[string]bool{}
 	for n := range chain {
@@ -128,7 +128,7 @@ func registryStores(stores []compile.Store) []registry.Store {
 // reached returns a store with the store that says how to reach each of its places: the nearest
 // that lists the host, from the level of s on, or s itself. levels begin with that of s. A
 // ClusterStore's places are never reached with what a namespace says.
-func reached(s compile.Store, levels []Rung) compile.Store {
+func reached(s compile.Store, levels []NamedLevel) compile.Store {
 	if len(s.Mirrors)+len(s.Evidence) == 0 {
 		return s
 	}
@@ -157,6 +157,6 @@ func reached(s compile.Store, levels []Rung) compile.Store {
 
 // reachStores makes the cluster's stores say how to reach their places.
 func (l *Level) reachStores() {
-	own := []Rung{{l, LevelCluster}}
+	own := []NamedLevel{{l, LevelCluster}}
 	l.stores = compile.MapSlice(l.stores, func(s compile.Store) compile.Store { return reached(s, own) })
 }

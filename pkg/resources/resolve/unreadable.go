@@ -158,7 +158,7 @@ func (c unreadTrust) Check(context.Context, verify.Subject, verify.Signature, ve
 
 // unreadableIn returns what a person cannot read although it may decide in v. It is nil in the cluster
 // and for files.
-func (s *Snapshot) unreadableIn(v *View, chain []Rung) []resource.Unreadable {
+func (s *Snapshot) unreadableIn(v *View, chain []NamedLevel) []resource.Unreadable {
 	var found []resource.Unreadable
 	look := func(l *Level, kinds ...string) {
 		for _, kind := range kinds {

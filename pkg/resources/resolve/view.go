@@ -19,7 +19,7 @@ type View struct {
 	bound binding // as [Snapshot.bind] returned it
 	used  shared  // of the cluster's resources
 	binding
-	nearer   []Rung // the levels that count before the cluster's, nearest first
+	nearer   []NamedLevel // the levels that count before the cluster's, nearest first
 	config   *verify.Config
 	choices  []Choice
 	problems []resource.Problem
@@ -41,8 +41,8 @@ func (s *Snapshot) linkEmpty(namespace verify.Namespace) *View {
 
 // Chain returns the levels that count in v, nearest first and the cluster last. A view outlives changes of the cluster
 // that do not affect it, so it does not hold the cluster's level.
-func (s *Snapshot) Chain(v *View) []Rung {
-	return append(slices.Clip(v.nearer), Rung{s.cluster, LevelCluster})
+func (s *Snapshot) Chain(v *View) []NamedLevel {
+	return append(slices.Clip(v.nearer), NamedLevel{s.cluster, LevelCluster})
 }
 
 // link combines a namespace's level with its Tenant's and the cluster's.

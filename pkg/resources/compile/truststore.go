@@ -178,15 +178,15 @@ func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
 	return 0, notKnown("spec.hash")
 }
 
-// Shelf holds the trust stores of one level, by name.
-type Shelf struct {
+// LevelTrustStores are the trust stores of one level, by name.
+type LevelTrustStores struct {
 	Owner  verify.Namespace
 	Stores map[string]*TrustStore
 }
 
 // TrustStores resolves references of one level's resources to trust stores.
 type TrustStores struct {
-	Levels []Shelf // nearest first: the own level, then the cluster's
+	Levels []LevelTrustStores // nearest first: the own level, then the cluster's
 	// PublicGood is the default root of keys and identities, nil if no verifier uses it.
 	PublicGood *TrustStore
 }
@@ -215,7 +215,7 @@ func (ts TrustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreTyp
 	return nil, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", kind)
 }
 
-func (ts TrustStores) at(l Shelf, kind, name string, want v1beta1.TrustStoreType) (*TrustStore, error) {
+func (ts TrustStores) at(l LevelTrustStores, kind, name string, want v1beta1.TrustStoreType) (*TrustStore, error) {
 	source := policy.ObjectRef{Kind: kind, Namespace: string(l.Owner), Name: name}
 	store, ok := l.Stores[name]
 	switch {

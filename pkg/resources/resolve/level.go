@@ -106,9 +106,9 @@ func (outside Outside) level(w *weighed, cluster *Level, past excess) *Level {
 
 // verifiers compiles the verifiers of l.
 func (outside Outside) verifiers(l, cluster *Level) {
-	reach := compile.TrustStores{Levels: []compile.Shelf{l.shelf()}}
+	reach := compile.TrustStores{Levels: []compile.LevelTrustStores{l.trustStores()}}
 	if cluster != nil {
-		reach.Levels = append(reach.Levels, cluster.shelf())
+		reach.Levels = append(reach.Levels, cluster.trustStores())
 	}
 	for _, e := range EntriesOf[v1beta1.VerifierSpec](l.Objects) {
 		if l.publicGood == nil && compile.UsesPublicGood(e.Spec) {
@@ -140,8 +140,8 @@ func (l *Level) endsOf(m compile.Referenced) map[policy.ObjectRef]*compile.Ends 
 	return all
 }
 
-func (l *Level) shelf() compile.Shelf {
-	return compile.Shelf{Owner: l.Objects.Namespace, Stores: l.TrustStores}
+func (l *Level) trustStores() compile.LevelTrustStores {
+	return compile.LevelTrustStores{Owner: l.Objects.Namespace, Stores: l.TrustStores}
 }
 
 func (l *Level) problem(source policy.ObjectRef, err error) {

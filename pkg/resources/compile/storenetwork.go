@@ -222,8 +222,8 @@ func sampleHost(provider v1beta1.RegistryProvider, pattern string) (string, erro
 	return host, nil
 }
 
-// Way identifies the proxy of s with its credentials.
-func (s Store) Way() string {
+// ProxyHash is a hash of the proxy of s, credentials included.
+func (s Store) ProxyHash() string {
 	if s.Proxy == nil {
 		return ""
 	}

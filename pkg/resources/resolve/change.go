@@ -46,7 +46,7 @@ func sharedFingerprints(l *Level) shared {
 		hosts:      compile.DigestOf(hosts),
 		exceptions: compile.DigestOf(exceptions),
 
-		credentials: compile.DigestOf(compile.MapSlice(l.stores, func(s compile.Store) string { return s.CredentialsHash + s.Way() })),
+		credentials: compile.DigestOf(compile.MapSlice(l.stores, func(s compile.Store) string { return s.CredentialsHash + s.ProxyHash() })),
 	}
 }
 

@@ -284,7 +284,7 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 // around judges the subjects of a form that differ from an example.
 func (j *judge) around(f form, issuer string, pinned example) (judged Judgement) {
 	if j.condition != nil {
-		j.condition.ask(pinned.way, pinned.subject, j.steps)
+		j.condition.ask(pinned.alternative, pinned.subject, j.steps)
 	}
 	values := f.partsOf(pinned)
 	open, near := map[string]bool{}, map[string]bool{} // near are those that only a similar value opens
@@ -336,7 +336,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 			issuer = plain // few enterprises have an issuer of their own
 		}
 		for i, p := range f.parts {
-			if near[p.name] && j.wrote(values[i], pinned.way) {
+			if near[p.name] && j.wrote(values[i], pinned.alternative) {
 				delete(open, p.name) // escaped dots, or a slash after it, are enough
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
 )
 
-// stepsOfExpression is what evaluating an expression costs, and stepsOfMore each time that it asks whether it may go on.
+// Evaluating an expression costs stepsOfExpression, and stepsOfMore each time it checks the budget.
 const (
 	stepsOfExpression = 1 << 6
 	stepsOfMore       = 1 << 10
@@ -17,13 +17,12 @@ const (
 
 var errSteps = errors.New("judging this identity takes too long")
 
-// condition is an expression that certificates have to meet too.
+// condition is an expression that certificates must also satisfy.
 type condition struct {
-	compiled *cel.Expression
-	steps    *int
-	ways     [][]cel.Clue
-	// asked are claims that the subject does not tell and that the expression asks for, and like is the subject whose
-	// claims they are.
+	compiled     *cel.Expression
+	steps        *int
+	alternatives [][]cel.Comparison
+	// asked are claims that the expression requires and that the subject like does not determine.
 	asked map[string]string
 	like  string
 }
@@ -33,10 +32,10 @@ func newCondition(expression string, steps *int) (*condition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the expression: %w", err)
 	}
-	return &condition{compiled: compiled, steps: steps, ways: cel.Ways(expression, cosign.KeylessVariables())}, nil
+	return &condition{compiled: compiled, steps: steps, alternatives: cel.Alternatives(expression, cosign.KeylessVariables())}, nil
 }
 
-// meets asks the expression about a certificate of a workflow that another one, the caller, may have called.
+// meets evaluates the expression for a certificate of a workflow that another workflow, the caller, may have called.
 func (c *condition) meets(issuer, subject, caller string) bool {
 	cost := stepsOfExpression
 	step := func() error {
@@ -54,7 +53,7 @@ func (c *condition) meets(issuer, subject, caller string) bool {
 	return err == nil && matched
 }
 
-// claims returns the claims of a stranger, with what the expression asks for where strangers can have that.
+// claims returns a stranger's claims. Where strangers can obtain the values that the expression requires, they have them.
 func (c *condition) claims(issuer, subject string) map[string]any {
 	made := claims(issuer, subject)
 	if len(c.asked) == 0 || made["sourceRepositoryURI"] == nil {
@@ -90,15 +89,15 @@ func (c *condition) claims(issuer, subject string) map[string]any {
 	return made
 }
 
-// ask keeps what a way of meeting the expression asks of claims that the subject does not tell.
-func (c *condition) ask(way []cel.Clue, like string, steps *int) {
+// ask keeps the claims that an alternative of the expression requires and that the subject does not determine.
+func (c *condition) ask(alternative []cel.Comparison, like string, steps *int) {
 	c.asked, c.like = map[string]string{}, like
-	for _, clue := range way {
-		name, ok := strings.CutPrefix(clue.Of, "claims.")
-		if _, told := spanOf(clue.Of); !ok || told {
+	for _, compared := range alternative {
+		name, ok := strings.CutPrefix(compared.Of, "claims.")
+		if _, told := spanOf(compared.Of); !ok || told {
 			continue
 		}
-		if p, err := cel.NewPattern(clue.Pattern); err == nil {
+		if p, err := cel.NewPattern(compared.Pattern); err == nil {
 			if text, ok := p.Common(printable(), steps); ok {
 				c.asked[name] = text
 			}
@@ -106,13 +105,13 @@ func (c *condition) ask(way []cel.Clue, like string, steps *int) {
 	}
 }
 
-// span is the parts of a subject that tell a text, which goes on with more.
+// span is the range of parts of a subject that determine a text. more is the constant rest of the text.
 type span struct {
 	from, to int
 	more     string
 }
 
-// spanOf returns which parts of a workflow's subject tell the text of a clue.
+// spanOf returns the parts of a workflow's subject that determine a text.
 func spanOf(of string) (span, bool) {
 	switch strings.TrimPrefix(of, "claims.") {
 	case "subject", "buildSignerURI", "buildConfigURI":

@@ -15,8 +15,8 @@ type example struct {
 	subject string
 	// fixed are the parts with their usual values where the identity accepts these, their expressions elsewhere.
 	fixed []string
-	// way is how the subject meets the expression, nil if it does with the claims of any subject.
-	way []cel.Clue
+	// alternative is the alternative of the expression that the subject meets, nil if claims of any subject meet it.
+	alternative []cel.Comparison
 }
 
 // pinned returns an example with as many usual values as the identity accepts, and false if it accepts no subject of
@@ -50,22 +50,22 @@ func (j *judge) pinned(f form, parts []string) (example, bool) {
 	return made, true
 }
 
-// examples returns an example for each way of meeting the expression, and pinned if it meets it by itself or if none
-// does.
+// examples returns an example for each alternative of the expression. It also returns pinned if that meets the
+// expression, or if no example does.
 func (j *judge) examples(f form, pinned example) (list []example) {
 	if j.condition == nil {
 		return []example{pinned}
 	}
 	add := func(e example) {
-		j.condition.ask(e.way, e.subject, j.steps)
+		j.condition.ask(e.alternative, e.subject, j.steps)
 		if j.accepts(j.at, e.subject) && !slices.ContainsFunc(list, func(known example) bool { return known.subject == e.subject }) {
 			list = append(list, e)
 		}
 	}
 	add(pinned)
-	for _, way := range j.condition.ways {
-		if e, ok := j.pinned(f, j.determined(f, way)); ok {
-			e.way = way
+	for _, alternative := range j.condition.alternatives {
+		if e, ok := j.pinned(f, j.determined(f, alternative)); ok {
+			e.alternative = alternative
 			add(e)
 		}
 	}
@@ -75,33 +75,33 @@ func (j *judge) examples(f form, pinned example) (list []example) {
 	return list
 }
 
-// determined returns expressions for the parts of a form: for those that clues determine, one value that meets them.
-func (j *judge) determined(f form, way []cel.Clue) []string {
+// determined returns expressions for the parts of a form. Parts that comparisons determine have one value.
+func (j *judge) determined(f form, alternative []cel.Comparison) []string {
 	fixed := values(f)
-	for _, clue := range way {
-		at, ok := spanOf(clue.Of)
+	for _, c := range alternative {
+		at, ok := spanOf(c.Of)
 		if len(f.parts) != workflowParts {
-			at, ok = span{0, len(f.parts), ""}, clue.Of == "subject"
+			at, ok = span{0, len(f.parts), ""}, c.Of == "subject"
 		}
 		if ok && at.to > 0 {
-			j.determine(f, fixed, clue, at)
+			j.determine(f, fixed, c, at)
 		}
 	}
 	return fixed
 }
 
-// determine replaces the expressions of parts that a clue determines. It changes none if no subject meets the clue.
-func (j *judge) determine(f form, fixed []string, clue cel.Clue, at span) {
+// determine replaces the expressions of parts that a comparison determines. It changes nothing if no subject meets it.
+func (j *judge) determine(f form, fixed []string, c cel.Comparison, at span) {
 	text := ""
 	for _, read := range []func(string) (*cel.Pattern, error){cel.NewMeantPattern, cel.NewPattern} {
-		if p, err := read(clue.Pattern); err == nil && text == "" {
+		if p, err := read(c.Pattern); err == nil && text == "" {
 			text = j.text(p, append(slices.Clone(fixed[at.from:at.to]), regexp.QuoteMeta(at.more)))
 		}
 	}
 	if text == "" { // what is too large has none, and is not compiled
 		return
 	}
-	met, err := regexp.Compile("^(?:" + clue.Pattern + ")$")
+	met, err := regexp.Compile("^(?:" + c.Pattern + ")$")
 	if err != nil {
 		return
 	}
@@ -356,11 +356,11 @@ func (j *judge) lowerCase(f form) (cosign.Identity, bool) {
 }
 
 // wrote reports whether the author of an identity wrote a value, and not only the beginning of several.
-func (j *judge) wrote(value string, way []cel.Clue) bool {
+func (j *judge) wrote(value string, alternative []cel.Comparison) bool {
 	if spelled := written(j.identity.SubjectRegExp); strings.Contains(spelled, "@"+value) && strings.HasSuffix(spelled, value) {
 		return true
 	}
-	return slices.ContainsFunc(way, func(c cel.Clue) bool {
+	return slices.ContainsFunc(alternative, func(c cel.Comparison) bool {
 		literal := strings.TrimSuffix(strings.TrimPrefix(unquoted(c.Pattern), ".*"), ".*")
 		return strings.HasSuffix(literal, "/"+value) || literal == value
 	})

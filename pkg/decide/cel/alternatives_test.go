@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWaysOfMeetingAnExpressionAreTheComparisonsWithConstants(t *testing.T) {
+func TestAlternativesOfMeetingAnExpressionAreTheComparisonsWithConstants(t *testing.T) {
 	variables := Variables{"subject": Text, "claims": Any}
-	for expression, want := range map[string][][]Clue{
+	for expression, want := range map[string][][]Comparison{
 		`subject == "a.b"`: {{{"subject", `a\.b`}}},
 		`"a" == subject`:   {{{"subject", "a"}}},
 		`subject.startsWith("a") && claims.x.endsWith("b")`:        {{{"subject", "a.*"}, {"claims.x", ".*b"}}},
@@ -23,20 +23,20 @@ func TestWaysOfMeetingAnExpressionAreTheComparisonsWithConstants(t *testing.T) {
 		`true`:                                                     {nil},
 		`subject ==`:                                               nil,
 	} {
-		require.Equal(t, want, Ways(expression, variables), expression)
+		require.Equal(t, want, Alternatives(expression, variables), expression)
 	}
 }
 
-func TestWaysAreBounded(t *testing.T) {
-	found := Ways(strings.Repeat(`(subject == "a" || subject == "b") && `, 50)+"true", Variables{"subject": Text})
-	require.Len(t, found, maxWays)
-	for _, way := range found {
-		require.LessOrEqual(t, len(way), maxClues)
+func TestAlternativesAreBounded(t *testing.T) {
+	found := Alternatives(strings.Repeat(`(subject == "a" || subject == "b") && `, 50)+"true", Variables{"subject": Text})
+	require.Len(t, found, maxAlternatives)
+	for _, alternative := range found {
+		require.LessOrEqual(t, len(alternative), maxComparisons)
 	}
 }
 
 // Four loops are as many as an expression may nest, and a thousand parts leave some 230 constants for each.
-func TestWaysOfLoopsInLoopsAreNotAllLookedAt(t *testing.T) {
+func TestAlternativesOfLoopsInLoopsAreNotAllLookedAt(t *testing.T) {
 	list := "[" + strings.Repeat(`"a",`, 229) + `"a"]`
 	for _, nothing := range []string{`subject in []`, `[1].exists(e, e == 1)`, `subject != "a"`, `true`} {
 		expression := nothing
@@ -48,6 +48,6 @@ func TestWaysOfLoopsInLoopsAreNotAllLookedAt(t *testing.T) {
 		}
 		_, err := Compile(expression, Variables{"subject": Text}, Fields{})
 		require.NoError(t, err, "a Verifier can have it")
-		require.LessOrEqual(t, len(Ways(expression, Variables{"subject": Text})), maxWays)
+		require.LessOrEqual(t, len(Alternatives(expression, Variables{"subject": Text})), maxAlternatives)
 	}
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Clue is a condition of an expression on one text.
-type Clue struct {
+// Comparison is a condition on one text of an expression.
+type Comparison struct {
 	// Of names the text, such as "subject" or "claims.sourceRepositoryURI".
 	Of string
 	// Pattern is a regular expression in Go's syntax that whole texts match if they meet the condition.
 	Pattern string
 }
 
-// maxWays and maxClues bound what [Ways] returns, and maxVisits how many conditions it looks at: those of a loop
-// count for each of its constants, so that a loop in a loop has thousands of millions in a few lines.
+// Bounds of [Alternatives]. maxVisits limits the conditions that it visits: it visits those in a loop once for each
+// constant, so a few lines of nested loops would otherwise be billions of visits.
 const (
-	maxWays   = 8
-	maxClues  = 8
-	maxVisits = 4096
+	maxAlternatives = 8
+	maxComparisons  = 8
+	maxVisits       = 4096
 )
 
-// Ways returns conditions that meet an expression together, for at most 8 ways of meeting it, each with at most 8
-// conditions. It only knows comparisons of a text with constants: whether a way suffices, only [Expression.Match] can
-// say. It returns nil for what is no expression.
-func Ways(text string, variables Variables) [][]Clue {
+// Alternatives returns up to 8 lists of up to 8 comparisons. Meeting all comparisons of one list may meet the
+// expression; only [Expression.Match] can tell, because Alternatives only understands comparisons of a text with
+// constants. It returns nil if text is not an expression.
+func Alternatives(text string, variables Variables) [][]Comparison {
 	environment, err := newEnvironment(variables)
 	if err != nil || len(text) > maxExpression {
 		return nil
@@ -38,25 +38,25 @@ func Ways(text string, variables Variables) [][]Clue {
 		return nil
 	}
 	visits := maxVisits
-	return (&explorer{left: &visits}).ways(parsed.NativeRep().Expr())
+	return (&explorer{left: &visits}).alternatives(parsed.NativeRep().Expr())
 }
 
-// explorer looks for ways of meeting conditions.
+// explorer finds the alternatives of conditions.
 type explorer struct {
 	left *int // how many conditions it may still look at
 	// constants are variables of a loop with a known value.
 	constants map[string]string
 }
 
-// ways returns the ways of meeting a condition.
-func (x *explorer) ways(e celast.Expr) [][]Clue {
+// alternatives returns the alternatives of a condition.
+func (x *explorer) alternatives(e celast.Expr) [][]Comparison {
 	if *x.left--; *x.left < 0 {
-		return [][]Clue{nil}
+		return [][]Comparison{nil}
 	}
 	if e.Kind() == celast.ComprehensionKind {
-		return x.waysOfLoop(e.AsComprehension())
+		return x.alternativesOfLoop(e.AsComprehension())
 	} else if e.Kind() != celast.CallKind {
-		return [][]Clue{nil}
+		return [][]Comparison{nil}
 	}
 	call := e.AsCall()
 	args := call.Args()
@@ -65,73 +65,74 @@ func (x *explorer) ways(e celast.Expr) [][]Clue {
 	}
 	switch call.FunctionName() {
 	case operators.LogicalAnd:
-		return both(x.ways(args[0]), x.ways(args[1]))
+		return both(x.alternatives(args[0]), x.alternatives(args[1]))
 	case operators.LogicalOr:
-		return either(x.ways(args[0]), x.ways(args[1]))
+		return either(x.alternatives(args[0]), x.alternatives(args[1]))
 	case operators.Conditional:
-		return either(both(x.ways(args[0]), x.ways(args[1])), x.ways(args[2]))
+		return either(both(x.alternatives(args[0]), x.alternatives(args[1])), x.alternatives(args[2]))
 	case operators.In:
-		return x.waysOfIn(args)
+		return x.alternativesOfIn(args)
 	}
 	if len(args) != 2 {
-		return [][]Clue{nil}
+		return [][]Comparison{nil}
 	}
-	return [][]Clue{x.clue(call.FunctionName(), args[0], args[1])}
+	return [][]Comparison{x.comparison(call.FunctionName(), args[0], args[1])}
 }
 
-// both returns the ways of meeting two conditions, and either those of meeting one of them.
-func both(one, two [][]Clue) (all [][]Clue) {
+// both returns the alternatives of a conjunction.
+func both(one, two [][]Comparison) (all [][]Comparison) {
 	for _, a := range one {
 		for _, b := range two {
-			if len(all) < maxWays {
+			if len(all) < maxAlternatives {
 				together := slices.Concat(a, b)
-				all = append(all, together[:min(len(together), maxClues)])
+				all = append(all, together[:min(len(together), maxComparisons)])
 			}
 		}
 	}
 	return all
 }
 
-func either(one, two [][]Clue) [][]Clue {
+// either returns the alternatives of a disjunction.
+func either(one, two [][]Comparison) [][]Comparison {
 	all := slices.Concat(one, two)
-	return all[:min(len(all), maxWays)]
+	return all[:min(len(all), maxAlternatives)]
 }
 
-// waysOfIn returns the ways of being in a list.
-func (x *explorer) waysOfIn(args []celast.Expr) (all [][]Clue) {
+// alternativesOfIn returns one alternative for each element of a list.
+func (x *explorer) alternativesOfIn(args []celast.Expr) (all [][]Comparison) {
 	if args[1].Kind() != celast.ListKind {
-		return [][]Clue{nil}
+		return [][]Comparison{nil}
 	}
 	for _, element := range args[1].AsList().Elements() {
-		if len(all) == maxWays {
+		if len(all) == maxAlternatives {
 			break
 		}
-		all = append(all, x.clue(operators.Equals, args[0], element))
+		all = append(all, x.comparison(operators.Equals, args[0], element))
 	}
 	return all
 }
 
-// waysOfLoop returns the ways of exists over a list of constants.
-func (x *explorer) waysOfLoop(loop celast.ComprehensionExpr) (all [][]Clue) {
+// alternativesOfLoop returns the alternatives of exists over a list of constants.
+func (x *explorer) alternativesOfLoop(loop celast.ComprehensionExpr) (all [][]Comparison) {
 	step := loop.LoopStep()
 	if loop.IterRange().Kind() != celast.ListKind || step.Kind() != celast.CallKind || step.AsCall().FunctionName() != operators.LogicalOr {
-		return [][]Clue{nil}
+		return [][]Comparison{nil}
 	}
 	for _, element := range loop.IterRange().AsList().Elements() {
-		if len(all) == maxWays || *x.left <= 0 {
+		if len(all) == maxAlternatives || *x.left <= 0 {
 			break
 		}
 		if value, ok := constant(element, x.constants); ok {
 			of := explorer{left: x.left, constants: map[string]string{loop.IterVar(): value}}
-			all = either(all, of.ways(step.AsCall().Args()[1]))
+			all = either(all, of.alternatives(step.AsCall().Args()[1]))
 		}
 	}
 	return all
 }
 
-// clue returns the condition that a function or an operator puts on a text, none if it does not compare with a
-// constant.
-func (x *explorer) clue(function string, text, with celast.Expr) []Clue {
+// comparison returns the condition that a function or an operator puts on a text. It returns nil unless the other
+// operand is a constant.
+func (x *explorer) comparison(function string, text, with celast.Expr) []Comparison {
 	value, ok := constant(with, x.constants)
 	if !ok && function == operators.Equals {
 		text, with = with, text
@@ -144,20 +145,20 @@ func (x *explorer) clue(function string, text, with celast.Expr) []Clue {
 	quoted := regexp.QuoteMeta(value)
 	switch function {
 	case operators.Equals:
-		return []Clue{{of, quoted}}
+		return []Comparison{{of, quoted}}
 	case "startsWith":
-		return []Clue{{of, quoted + ".*"}}
+		return []Comparison{{of, quoted + ".*"}}
 	case "endsWith":
-		return []Clue{{of, ".*" + quoted}}
+		return []Comparison{{of, ".*" + quoted}}
 	case "contains":
-		return []Clue{{of, ".*" + quoted + ".*"}}
+		return []Comparison{{of, ".*" + quoted + ".*"}}
 	case "matches":
-		return []Clue{{of, ".*(?:" + value + ").*"}}
+		return []Comparison{{of, ".*(?:" + value + ").*"}}
 	}
 	return nil
 }
 
-// constant returns the value of a text that is the same for every signer.
+// constant returns the value of a text that does not depend on the signer.
 func constant(e celast.Expr, constants map[string]string) (string, bool) {
 	if e.Kind() == celast.IdentKind {
 		value, ok := constants[e.AsIdent()]
@@ -169,7 +170,7 @@ func constant(e celast.Expr, constants map[string]string) (string, bool) {
 	return string(value), ok
 }
 
-// pathOf returns the names that lead to a value, "" if it is none of a variable.
+// pathOf returns the dotted path from a variable to a value, "" for other values.
 func pathOf(e celast.Expr) string {
 	object, name := e, ""
 	switch e.Kind() { //nolint:exhaustive // no other kind has a name

@@ -77,7 +77,7 @@ func TestStatusOfManyNamespacesShowsWhatNeedsAttentionAndTotals(t *testing.T) {
 	}
 	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true, []live.Running{{Result: "fail", Workload: "Deployment/w", Image: "old:1"}}, map[string]int{"fail": 1}
 	status.Namespaces[2].Counts = map[string]int{"pass": 1, "skip": 3}
-	status.Namespaces[7].BreakGlass = &live.BreakGlass{State: live.GlassOpen, Until: "2026-11-30T10:00:00Z", Reason: "OPS-1"}
+	status.Namespaces[7].BreakGlass = &live.BreakGlass{State: live.BreakGlassOpen, Until: "2026-11-30T10:00:00Z", Reason: "OPS-1"}
 	status.Namespaces[7].Gatekeeper = "deny"
 	printed := printableStatus(status)
 	printed.brief = true

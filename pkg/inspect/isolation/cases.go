@@ -297,7 +297,7 @@ func finalize(t *team, namespace string) (request, bool) {
 func breakGlass(namespace string) []request {
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.AnnotationBreakGlassUntil: "2100-01-01T00:00:00Z", v1beta1.AnnotationBreakGlassReason: probeName, v1beta1.AnnotationBreakGlassOverrideMandatory: "true"}}}
 	one := change("set annotation "+v1beta1.AnnotationBreakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, metadata("annotations", v1beta1.AnnotationBreakGlassUntil, "2100-01-01T00:00:00Z"))
-	return guarded("tenant-labels", one, change("break the glass of namespace "+namespace, core("namespaces"), "", namespace, patch))
+	return guarded("tenant-labels", one, change("open break-glass of namespace "+namespace, core("namespaces"), "", namespace, patch))
 }
 
 // platformObjects asks to delete and to take over what the platform put there.

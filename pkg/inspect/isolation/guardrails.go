@@ -92,15 +92,15 @@ func (s *scene) controllers(ctx context.Context, team *team) []Result {
 		}
 	}
 	collector := s.controller(garbageCollector)
-	var patches, glass []request
+	var patches, breakGlasses []request
 	for _, n := range team.namespaces() {
 		if team.spaces[n].Labels[v1beta1.LabelTenant] != "" {
 			patches = append(patches, protectedLabels(team, n)...)
-			glass = append(glass, breakGlass(n)...)
+			breakGlasses = append(breakGlasses, breakGlass(n)...)
 		}
 	}
 	add("tenant-labels", "change labels that rules trust", collector, patches...)
-	add("break-glass", "open a namespace past the rules", collector, glass...)
+	add("break-glass", "open a namespace past the rules", collector, breakGlasses...)
 	var owned []request
 	for _, r := range platformObjects(team) {
 		if r.verb != verbCreate { // it may not create anything

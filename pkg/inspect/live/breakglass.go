@@ -23,10 +23,10 @@ type Limit struct {
 
 // The states of [BreakGlass].
 const (
-	GlassOpen    = "open"    // every image is allowed now
-	GlassPlanned = "planned" // it begins later
-	GlassUnknown = "unknown" // it is open if the server lets it count
-	GlassOff     = "off"     // the annotations cannot be used
+	BreakGlassOpen    = "open"    // every image is allowed now
+	BreakGlassPlanned = "planned" // it begins later
+	BreakGlassUnknown = "unknown" // it is open if the server lets it count
+	BreakGlassOff     = "off"     // the annotations cannot be used
 )
 
 // BreakGlass is what the annotations of a Namespace say of break-glass that has not ended.
@@ -55,21 +55,21 @@ func breakGlassOf(n *corev1.Namespace, limit Limit, now time.Time) *BreakGlass {
 	}
 	made, err := resolve.BreakGlass(verify.Namespace(n.Name), n.Annotations, most)
 	if err != nil {
-		return &BreakGlass{State: GlassOff, Why: shown(err.Error())}
+		return &BreakGlass{State: BreakGlassOff, Why: shown(err.Error())}
 	}
-	b := &BreakGlass{State: GlassOpen, From: made.From.UTC().Format(time.RFC3339), Until: made.Until.UTC().Format(time.RFC3339), Reason: shown(made.Why), OverrideMandatory: made.OverrideMandatory}
+	b := &BreakGlass{State: BreakGlassOpen, From: made.From.UTC().Format(time.RFC3339), Until: made.Until.UTC().Format(time.RFC3339), Reason: shown(made.Why), OverrideMandatory: made.OverrideMandatory}
 	switch {
 	case now.Before(made.From):
-		b.State = GlassPlanned
+		b.State = BreakGlassPlanned
 	case !limit.Known:
-		b.State, b.Why = GlassUnknown, shown(limit.Why)
+		b.State, b.Why = BreakGlassUnknown, shown(limit.Why)
 	}
 	return b
 }
 
 // Opens reports whether break-glass is open, as far as the person may know.
 func (b *BreakGlass) Opens() bool {
-	return b != nil && (b.State == GlassOpen || b.State == GlassUnknown)
+	return b != nil && (b.State == BreakGlassOpen || b.State == BreakGlassUnknown)
 }
 
 // String says what break-glass does.
@@ -79,11 +79,11 @@ func (b BreakGlass) String() string {
 		which = "every image"
 	}
 	switch b.State {
-	case GlassOpen:
+	case BreakGlassOpen:
 		return "open: allows " + which + " until " + b.Until + " (" + b.Reason + ")"
-	case GlassPlanned:
+	case BreakGlassPlanned:
 		return "planned: allows " + which + " from " + b.From + " until " + b.Until + " (" + b.Reason + ")"
-	case GlassUnknown:
+	case BreakGlassUnknown:
 		return "possibly open: if serve runs with --break-glass, allows " + which + " until " + b.Until + " (" + b.Reason + "); whether it does is unknown: " + b.Why
 	}
 	return "off: " + b.Why

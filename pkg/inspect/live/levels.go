@@ -218,7 +218,7 @@ func (r *ruled) ends(now time.Time, limit Limit) []End {
 	}
 	for i := range r.objects.Namespaces {
 		ns := &r.objects.Namespaces[i]
-		if b := breakGlassOf(ns, limit, now); b != nil && b.State == GlassOff {
+		if b := breakGlassOf(ns, limit, now); b != nil && b.State == BreakGlassOff {
 			continue // nothing ends
 		}
 		if until, err := time.Parse(time.RFC3339, ns.Annotations[v1beta1.AnnotationBreakGlassUntil]); err == nil {

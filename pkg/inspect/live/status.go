@@ -199,7 +199,7 @@ func (n NamespaceStatus) NeedsAttention() bool {
 	denied := func(d Denial) bool { return d.Allowed == "" }
 	lasts := func(u Undecided) bool { return !u.Over }
 	return denies || len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || slices.ContainsFunc(n.Undecided, lasts) ||
-		n.BreakGlass != nil && n.BreakGlass.State != GlassPlanned
+		n.BreakGlass != nil && n.BreakGlass.State != BreakGlassPlanned
 }
 
 // Unknown reports whether something could not be read.

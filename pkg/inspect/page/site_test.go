@@ -104,7 +104,7 @@ func shop(text string) *fakeSource {
 		return policy.ObjectRef{Kind: kind, Namespace: "shop", Name: name}
 	}
 	cluster := policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "base" + text}
-	n := live.NamespaceStatus{Namespace: "shop", Tenant: "team" + text, Reported: true, BreakGlass: &live.BreakGlass{State: live.GlassOpen, Until: "2026-11-27T13:00:00Z", Reason: text},
+	n := live.NamespaceStatus{Namespace: "shop", Tenant: "team" + text, Reported: true, BreakGlass: &live.BreakGlass{State: live.BreakGlassOpen, Until: "2026-11-27T13:00:00Z", Reason: text},
 		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "team" + text}, Contact: "#team " + text}},
 		Rules:    []live.Choice{{Kind: "VerificationPolicy", Level: "namespace", Applied: []policy.ObjectRef{ref("VerificationPolicy", "own")}, Why: "own" + text}},
 		All: []live.Running{{Workload: "Deployment/web" + text, Container: "web", Image: "r.example.com/web:1" + text, Result: "fail", Since: "2026-11-27T10:00:00Z", Reason: "no signature " + text, Remediation: "sign " + text, Command: "cosign sign " + text, Contact: "#shop " + text, Signers: "sha256:cafe; " + text},

@@ -31,7 +31,7 @@ type Level struct {
 	rules        []verify.Rule                       // of the policies that decide
 	Mandatory    []compile.Policy                    // cluster level only
 	Exceptions   []*compile.Exception                // those that are sound
-	glass        *verify.Exception                   // break-glass of a namespace, nil if there is none
+	breakGlass   *verify.Exception                   // of a namespace, nil without break-glass
 	problems     []resource.Problem
 	allFaults    bool // of each resource, and not only the first, are problems
 	// publicGood is Sigstore's public-good root, if a verifier uses it by default.
@@ -192,7 +192,7 @@ func (outside Outside) breakGlass(l *Level) {
 		l.problem(source, fmt.Errorf("break-glass is not in force: %w", err))
 		return
 	}
-	l.glass = made
+	l.breakGlass = made
 }
 
 // hostRules returns the rules for the registries in ClusterStores: these may have

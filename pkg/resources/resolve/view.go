@@ -66,7 +66,7 @@ func (s *Snapshot) link(own *Level, bound binding) *View {
 		v.config.MandatoryGeneration = s.mandatoryGeneration(v)
 	}
 	exceptional := s.addExceptions(v)
-	v.config.BreakGlass = own.glass
+	v.config.BreakGlass = own.breakGlass
 	v.unreadable = s.unreadableIn(v, chain)
 	v.problems = slices.Concat(own.problems, slow, exceptional)
 	if v.Counts() {

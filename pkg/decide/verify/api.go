@@ -192,19 +192,19 @@ type Answer string
 
 // The answers. The zero Answer does not allow.
 const (
-	AnswerAllowed    Answer = "allowed"    // or, where a digest is asked for, pinned
-	AnswerUnverified Answer = "unverified" // allowed by policies that verify nothing
-	AnswerWarned     Answer = "warned"     // allowed by a policy that only warns
-	AnswerExcepted   Answer = "excepted"   // denied by policies, allowed by an exception or break-glass
-	AnswerDenied     Answer = "denied"
-	AnswerInvalid    Answer = "invalid" // what was asked for is no image; no Result says so
-	AnswerUndecided  Answer = "undecided"
+	AnswerAllowed     Answer = "allowed"    // or, where a digest is asked for, pinned
+	AnswerUnverified  Answer = "unverified" // allowed by policies that verify nothing
+	AnswerWarned      Answer = "warned"     // allowed by a policy that only warns
+	AnswerByException Answer = "excepted"   // denied by policies, allowed by an exception or break-glass
+	AnswerDenied      Answer = "denied"
+	AnswerInvalid     Answer = "invalid" // what was asked for is no image; no Result says so
+	AnswerUndecided   Answer = "undecided"
 )
 
 // Allows reports whether an image with this answer may be used.
 func (a Answer) Allows() bool {
 	switch a {
-	case AnswerAllowed, AnswerUnverified, AnswerWarned, AnswerExcepted:
+	case AnswerAllowed, AnswerUnverified, AnswerWarned, AnswerByException:
 		return true
 	case AnswerDenied, AnswerInvalid, AnswerUndecided:
 	}
@@ -219,7 +219,7 @@ func (r Result) Answer() Answer {
 	case v.Outcome() != policy.Allowed:
 		return AnswerDenied
 	case r.Exception != (policy.ObjectRef{}):
-		return AnswerExcepted
+		return AnswerByException
 	case v.Warning != "":
 		return AnswerWarned
 	case v.Unverified:

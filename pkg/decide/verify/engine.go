@@ -217,14 +217,14 @@ func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 		result = Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest,
 			Verdict: policy.NotDecided(policy.ObjectRef{}, fmt.Sprintf("%s was not verified yet", ref))}
 	}
-	excepted, ok := e.except(context.Background(), config, ref, result, nil, mode{recall: true})
+	overridden, ok := e.except(context.Background(), config, ref, result, nil, mode{recall: true})
 	if !known {
-		if !ok || !excepted.Answer().Allows() {
+		if !ok || !overridden.Answer().Allows() {
 			return Result{}, false // an exception may still lift what a mandatory policy denies, which only Verify knows
 		}
 		e.verifyLater(config, ref)
 	}
-	return excepted, ok
+	return overridden, ok
 }
 
 // recall returns what is in memory or follows from config alone. A plan takes a turn of the

@@ -16,7 +16,7 @@ import (
 
 // counts are how the containers of some namespaces fare.
 type counts struct {
-	Running, Verified, Unverified, Warned, Excepted, Undecided, Fails int
+	Running, Verified, Unverified, Warned, ByException, Undecided, Fails int
 	// LeftOut counts the results that the reports had no room for: Running does not have them.
 	LeftOut int
 	// Denied counts the images of new pods that failed verification in the last seven days and do not run by now.
@@ -50,8 +50,8 @@ func counted(n live.NamespaceStatus) (c counts) {
 			c.Unverified++
 		case verdictWarned:
 			c.Warned++
-		case verdictExcepted:
-			c.Excepted++
+		case verdictByException:
+			c.ByException++
 		case verdictUndecided:
 			c.Undecided++
 		default:
@@ -74,7 +74,7 @@ func counted(n live.NamespaceStatus) (c counts) {
 // plus adds counts. What is missing in one of them is missing only if nothing is known of the other.
 func (c counts) plus(o counts) counts {
 	sum := counts{Running: c.Running + o.Running, Verified: c.Verified + o.Verified, Unverified: c.Unverified + o.Unverified, LeftOut: c.LeftOut + o.LeftOut,
-		Warned: c.Warned + o.Warned, Excepted: c.Excepted + o.Excepted, Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails,
+		Warned: c.Warned + o.Warned, ByException: c.ByException + o.ByException, Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails,
 		Denied: c.Denied + o.Denied, Unreached: c.Unreached + o.Unreached, Unknown: c.Unknown + o.Unknown}
 	if c.Missing != "" && o.Missing != "" {
 		sum.Missing = c.Missing
@@ -92,12 +92,12 @@ func (c counts) compare(o counts) int {
 
 // The words for the verdict on what runs.
 const (
-	verdictAllowed    = "allowed"
-	verdictUnverified = "allowed (not verified)"
-	verdictWarned     = "warned"
-	verdictExcepted   = "excepted"
-	verdictUndecided  = "undecided"
-	verdictFails      = "fails" // Gatekeeper decides whether that stops a pod
+	verdictAllowed     = "allowed"
+	verdictUnverified  = "allowed (not verified)"
+	verdictWarned      = "warned"
+	verdictByException = "excepted"
+	verdictUndecided   = "undecided"
+	verdictFails       = "fails" // Gatekeeper decides whether that stops a pod
 )
 
 // verdictOf names the result of a report as commands name verdicts.
@@ -106,7 +106,7 @@ func verdictOf(r live.Running) string {
 	case r.Result == "error":
 		return verdictUndecided
 	case r.Exception != "" && r.Result != "fail":
-		return verdictExcepted
+		return verdictByException
 	case r.Result == "pass":
 		return verdictAllowed
 	case r.Result == "skip":
@@ -184,7 +184,7 @@ type runningRow struct {
 
 // runningRows lists containers, those first that somebody has to look at.
 func runningRows(n live.NamespaceStatus) []runningRow {
-	order := []string{verdictFails, verdictUndecided, verdictWarned, verdictExcepted, verdictUnverified, verdictAllowed}
+	order := []string{verdictFails, verdictUndecided, verdictWarned, verdictByException, verdictUnverified, verdictAllowed}
 	rows := []runningRow{}
 	for _, r := range n.All {
 		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),

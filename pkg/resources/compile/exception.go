@@ -63,7 +63,7 @@ func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimit
 	}
 	late := x.ends(spec.Until, limits.Longest(), "--max-exception lets an exception")
 	var wrong, nowhere error
-	x.images, x.exact, wrong = excepted("spec.images", spec.Images)
+	x.images, x.exact, wrong = exceptionImages("spec.images", spec.Images)
 	if e.Source.Namespace == "" {
 		nowhere = x.places(spec.Namespaces)
 	}
@@ -115,9 +115,9 @@ func areNamespaces(field string, names []string) error {
 	return nil
 }
 
-// excepted parses the images of an exception: patterns, and references with a digest. exact
-// are all of them, if none is a wildcard.
-func excepted(field string, list []string) (found *verify.ImageList, exact []image.Reference, err error) {
+// exceptionImages parses the images of an exception: patterns, and references with a digest. exact
+// lists all of them if none has a wildcard.
+func exceptionImages(field string, list []string) (found *verify.ImageList, exact []image.Reference, err error) {
 	if len(list) == 0 || len(list) > MaxExceptionImages {
 		return nil, nil, fmt.Errorf("%s has %d entries, it must have 1 to %d", field, len(list), MaxExceptionImages)
 	}
@@ -197,7 +197,7 @@ func (x *Exception) delegate(spec v1beta1.ExceptionSpec, limits resource.Excepti
 		d.most = min(d.most, most)
 	}
 	var err error
-	d.images, _, err = excepted("spec.delegate.images", spec.Delegate.Images)
+	d.images, _, err = exceptionImages("spec.delegate.images", spec.Delegate.Images)
 	x.Delegates = d
 	return err
 }

@@ -65,7 +65,7 @@ func (t *told) forget(namespace verify.Namespace) {
 func (c *Controller) Observe(_ context.Context, o provider.Observation) {
 	for i := range o.Keys {
 		k := &o.Keys[i]
-		if k.Answer != verify.AnswerExcepted || o.Source != provider.SourceAdmission || k.Repeated || k.Result.Exception.Kind != kindNamespace {
+		if k.Answer != verify.AnswerByException || o.Source != provider.SourceAdmission || k.Repeated || k.Result.Exception.Kind != kindNamespace {
 			continue
 		}
 		image, name := k.Result.Reference.String(), string(k.Namespace)

@@ -27,7 +27,7 @@ func used(namespace, name, kind string) provider.KeyObservation {
 	if err != nil {
 		panic(err)
 	}
-	return provider.KeyObservation{Namespace: verify.Namespace(namespace), Answer: verify.AnswerExcepted, Result: &verify.Result{Reference: ref,
+	return provider.KeyObservation{Namespace: verify.Namespace(namespace), Answer: verify.AnswerByException, Result: &verify.Result{Reference: ref,
 		Exception: policy.ObjectRef{Kind: kind, Name: namespace}, ExceptionEnds: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)}}
 }
 

@@ -68,7 +68,7 @@ landwaiter_exception_uses_total{kind="Exception",namespace="team-a"} 2
 	for line := range strings.Lines(out.String()) {
 		var fields map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &fields))
-		if fields["verdict"] != string(verify.AnswerExcepted) {
+		if fields["verdict"] != string(verify.AnswerByException) {
 			continue
 		}
 		uses++

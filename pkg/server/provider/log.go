@@ -63,7 +63,7 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	fields := logrus.Fields{
 		"traceID": o.TraceID, "source": string(o.Source), "endpoint": o.Endpoint, "outcome": string(o.Outcome),
 		"status": o.Status, "duration": o.Duration.String(), "keys": o.Asked, "images": o.Images,
-		"allowed": counts[verify.AnswerAllowed], "unverified": counts[verify.AnswerUnverified], "warned": counts[verify.AnswerWarned], "excepted": counts[verify.AnswerExcepted],
+		"allowed": counts[verify.AnswerAllowed], "unverified": counts[verify.AnswerUnverified], "warned": counts[verify.AnswerWarned], "excepted": counts[verify.AnswerByException],
 		"denied": counts[verify.AnswerDenied], "invalid": counts[verify.AnswerInvalid], "undecided": counts[verify.AnswerUndecided],
 	}
 	if about := o.About(); about != "" {
@@ -136,7 +136,7 @@ func (k *KeyObservation) level() logrus.Level {
 	switch k.Answer {
 	case verify.AnswerAllowed, verify.AnswerUnverified:
 		return logrus.DebugLevel
-	case verify.AnswerWarned, verify.AnswerExcepted:
+	case verify.AnswerWarned, verify.AnswerByException:
 		return logrus.WarnLevel
 	case verify.AnswerDenied, verify.AnswerInvalid, verify.AnswerUndecided:
 	}
@@ -160,7 +160,7 @@ func (l requestLog) logKey(o *Observation, about *keyLine) {
 	if policy := k.policy(); policy != "" {
 		fields["policy"] = policy
 	}
-	if k.Answer == verify.AnswerExcepted {
+	if k.Answer == verify.AnswerByException {
 		fields["exception"] = k.Result.Exception.String()
 		fields["until"] = k.Result.ExceptionEnds.UTC().Format(time.RFC3339)
 	}

@@ -116,7 +116,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 		if k.Result.Overloaded {
 			m.imagesOverloaded.WithLabelValues(namespace).Inc()
 		}
-		if k.Answer == verify.AnswerExcepted && o.Source == SourceAdmission { // an audit lets nothing in
+		if k.Answer == verify.AnswerByException && o.Source == SourceAdmission { // an audit lets nothing in
 			m.exceptions.WithLabelValues(namespace, k.Result.Exception.Kind).Inc()
 		}
 		if k.Result.Decided() {

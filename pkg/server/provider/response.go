@@ -315,7 +315,7 @@ func undecidedText(p plan, decisions []decision, e endpoint) string {
 	var undecided, denied []string
 	for _, k := range p.keys {
 		switch answer, _ := k.answer(decisions); answer {
-		case verify.AnswerAllowed, verify.AnswerUnverified, verify.AnswerWarned, verify.AnswerExcepted:
+		case verify.AnswerAllowed, verify.AnswerUnverified, verify.AnswerWarned, verify.AnswerByException:
 		case verify.AnswerUndecided:
 			undecided = append(undecided, undecidedHead+k.about("could not be decided", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
 		case verify.AnswerDenied:

@@ -44,7 +44,7 @@ func resultOf(r verify.Result) string {
 		return v1beta1.ReportPass
 	case verify.AnswerUnverified:
 		return v1beta1.ReportSkip
-	case verify.AnswerWarned, verify.AnswerExcepted:
+	case verify.AnswerWarned, verify.AnswerByException:
 		return v1beta1.ReportWarn
 	case verify.AnswerUndecided:
 		return v1beta1.ReportError

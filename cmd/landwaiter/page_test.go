@@ -113,7 +113,7 @@ func cached(t *testing.T, address, keyFile string) {
 	ended := make(chan error, 1)
 	go func() { ended <- shared.Run(ctx) }()
 	digest := strings.Repeat("0", 64)
-	cache.Tiers{Memory: memory, Redis: shared}.Put(t.Context(),
+	cache.Chain{Memory: memory, Redis: shared}.Put(t.Context(),
 		verify.Key{Namespace: "team-c", Kind: verify.KindVerdict, UID: "0d7a1c52-2c0f-4a44-9f0b-6c1f2b6d3e10", Generation: digest, Image: "registry.example.com/team-c/app@sha256:" + digest},
 		verify.Entry{Verdict: judged.As(policy.Denied, policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "default"}, Reason: "no signature was found"})}, time.Hour)
 	require.Eventually(t, func() bool { listed, err := client.DBSize(ctx).Result(); return err == nil && listed == 1 }, time.Minute, time.Millisecond)

@@ -86,7 +86,7 @@ func (c *changes) after(first, second string) bool {
 }
 
 // watched is shared, with what it says about the state of Redis.
-func watched(t *testing.T, connection cache.Connection, master string) (cache.Tiers, *changes) {
+func watched(t *testing.T, connection cache.Connection, master string) (cache.Chain, *changes) {
 	t.Helper()
 	client, err := cache.Connect(connection)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func watched(t *testing.T, connection cache.Connection, master string) (cache.Ti
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	return cache.Tiers{Memory: memory, Redis: r}, said
+	return cache.Chain{Memory: memory, Redis: r}, said
 }
 
 // slow is a proxy that delays every answer.
@@ -276,8 +276,8 @@ func TestADeletedNamespaceTakesNothingFromOneOfTheSameNameElsewhere(t *testing.T
 		k.UID = uid
 		return k
 	}
-	has := func(c cache.Tiers, uid string) bool { _, ok := c.Get(t.Context(), of(uid, uid)); return ok }
-	for c, uid := range map[*cache.Tiers]string{&one: "first", &other: "second"} {
+	has := func(c cache.Chain, uid string) bool { _, ok := c.Get(t.Context(), of(uid, uid)); return ok }
+	for c, uid := range map[*cache.Chain]string{&one: "first", &other: "second"} {
 		eventually(t, func() bool { c.Put(t.Context(), of(uid, uid), verdict(), time.Hour); return has(*c, uid) }, uid)
 	}
 	one.Forget("team-a")

@@ -48,7 +48,7 @@ func numbered(n int) (images []string) {
 
 // foundAtOnce asks for all images at the same time, as one request does, and
 // returns how many were found.
-func foundAtOnce(t *testing.T, c cache.Tiers, images []string) int {
+func foundAtOnce(t *testing.T, c cache.Chain, images []string) int {
 	t.Helper()
 	var all sync.WaitGroup
 	var n atomic.Int64

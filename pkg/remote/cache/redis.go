@@ -26,7 +26,7 @@ type Stats struct {
 	RoundTrips atomic.Int64
 }
 
-// Redis holds verdicts and evidence that replicas share, for [Tiers]. It costs a request little time at
+// Redis holds verdicts and evidence that replicas share, for [Chain]. It costs a request little time at
 // most, and its failures fail no request: after some of them a server gets no commands for
 // a while. It stores verdicts and evidence.
 type Redis struct {

@@ -28,7 +28,7 @@ func seal(t testing.TB, keys ...string) *cache.Seal {
 
 // replica is a cache as one replica has it.
 type replica struct {
-	cache.Tiers
+	cache.Chain
 	clock *clock
 }
 
@@ -44,7 +44,7 @@ func newReplica(t testing.TB, server *miniredis.Miniredis, version string, keys 
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	return &replica{Tiers: cache.Tiers{Memory: memory, Redis: r}, clock: c}
+	return &replica{Chain: cache.Chain{Memory: memory, Redis: r}, clock: c}
 }
 
 // get asks until Redis has answered, because a busy machine may need longer than the budget of one read.

@@ -32,7 +32,7 @@ func startRedis(t *testing.T, extra ...string) *cluster.Redis {
 
 // shared is a replica's cache over a connection, without a memory tier: every Get asks
 // Redis.
-func shared(t *testing.T, connection cache.Connection, master string) cache.Tiers {
+func shared(t *testing.T, connection cache.Connection, master string) cache.Chain {
 	t.Helper()
 	client, err := cache.Connect(connection)
 	require.NoError(t, err)
@@ -43,10 +43,10 @@ func shared(t *testing.T, connection cache.Connection, master string) cache.Tier
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	return cache.Tiers{Memory: memory, Redis: r}
+	return cache.Chain{Memory: memory, Redis: r}
 }
 
-func found(t *testing.T, c cache.Tiers, image string) bool {
+func found(t *testing.T, c cache.Chain, image string) bool {
 	t.Helper()
 	entry, ok := c.Get(t.Context(), key("team-a", image))
 	if ok {
@@ -56,7 +56,7 @@ func found(t *testing.T, c cache.Tiers, image string) bool {
 	return ok
 }
 
-func put(t *testing.T, c cache.Tiers, images ...string) {
+func put(t *testing.T, c cache.Chain, images ...string) {
 	t.Helper()
 	for _, image := range images {
 		entry := verdict()
@@ -67,7 +67,7 @@ func put(t *testing.T, c cache.Tiers, images ...string) {
 
 // written puts images until each has been found, because a busy machine may need longer than
 // the budget of one write or read.
-func written(t *testing.T, writer, reader cache.Tiers, images ...string) {
+func written(t *testing.T, writer, reader cache.Chain, images ...string) {
 	t.Helper()
 	put(t, writer, images...)
 	for _, image := range images {

@@ -200,7 +200,7 @@ func (s *Service) connectCache(options Options) error {
 	}
 	memory.Shares(shares)
 	evidence.Shares(shares)
-	s.cache, s.memory, s.evidence = cache.Tiers{Memory: memory, Evidence: evidence}, memory, evidence
+	s.cache, s.memory, s.evidence = cache.Chain{Memory: memory, Evidence: evidence}, memory, evidence
 	if options.Redis == nil {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (s *Service) connectCache(options Options) error {
 	}
 	s.redis = cache.NewRedis(client, seal, options.Version, time.Now)
 	s.redis.Changed, s.redis.PassTTL, s.redis.DenyTTL = options.Redis.Changed, options.Engine.PassTTL, options.Engine.DenyTTL
-	s.cache = cache.Tiers{Memory: memory, Evidence: evidence, Redis: s.redis}
+	s.cache = cache.Chain{Memory: memory, Evidence: evidence, Redis: s.redis}
 	return nil
 }
 

@@ -59,7 +59,7 @@ type ExceptionSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+|([A-Za-z0-9]+((\.|-+)[A-Za-z0-9]+)*(:[1-9][0-9]{0,4})?/)?[a-z0-9]+(([._/]|__|-+)[a-z0-9]+)*@sha256:[a-f0-9]{64})$`
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*\.)?[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+|([A-Za-z0-9]+((\.|-+)[A-Za-z0-9]+)*(:[1-9][0-9]{0,4})?/)?[a-z0-9]+(([._/]|__|-+)[a-z0-9]+)*@sha256:[a-f0-9]{64})$`
 	Images []string `json:"images,omitempty"`
 
 	// Namespaces that the exception applies to. A single "*" selects every namespace. Only a
@@ -94,7 +94,7 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+|([A-Za-z0-9]+((\.|-+)[A-Za-z0-9]+)*(:[1-9][0-9]{0,4})?/)?[a-z0-9]+(([._/]|__|-+)[a-z0-9]+)*@sha256:[a-f0-9]{64})$`
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*\.)?[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+|([A-Za-z0-9]+((\.|-+)[A-Za-z0-9]+)*(:[1-9][0-9]{0,4})?/)?[a-z0-9]+(([._/]|__|-+)[a-z0-9]+)*@sha256:[a-f0-9]{64})$`
 	Images []string `json:"images"`
 
 	// Namespaces that can have Exceptions. These Exceptions only apply in namespaces of this

@@ -46,7 +46,7 @@ func beyondHosts(more map[string]string) map[string]*regexp.Regexp {
 	all := map[string]*regexp.Regexp{
 		"a port of more than 65535":          regexp.MustCompile(`:(6553[6-9]|655[4-9]|65[6-9]|6[6-9]|[7-9][0-9])[0-9]*`),
 		"another spelling of an address":     regexp.MustCompile(`^[^/]*(^|\.)(?i)([0-9]+|0x[0-9a-f]*)(:[0-9]+)?(/|$)`),
-		"another name of the local host":     regexp.MustCompile(`(?i)^(.*\.localhost|\*\.localhost|localhost[46]?(\.localdomain[46]?)?|ip6-(localhost|loopback))(:[0-9]+)?(/|$)`),
+		"another name of the local host":     regexp.MustCompile(`(?i)^(.*\.localhost|(\S*\*\S*\.)?localhost[46]?(\.localdomain[46]?)?|ip6-(localhost|loopback))(:[0-9]+)?(/|$)`),
 		"a host of more than 253 characters": regexp.MustCompile(`^[^/]{254,}`),
 	}
 	for name, text := range more {
@@ -65,10 +65,10 @@ func grammars() map[string]grammar {
 	hosts := []string{"r.example.com", "r.example.com:5000", "localhost", "LocalHost", "localhost:443", "r:5000", "R-1.Example.com", "10.0.0.1", "127.0.0.1:5000", "a--b.example.com", "index.docker.io", "example.com:65535"}
 	noHosts := []string{"", "r", "team-a", "R", "https://r.example.com", "r.example.com:", "r.example.com:0443", "r.example.com:http", ".example.com", "r..example.com", "r.example.com.", "-r.example.com",
 		"r-.example.com", "r_1.example.com", "[::1]:5000", "r.example.com:5000:1", " r.example.com", "r.example.com\n", "ü.example.com", "\u212Aube.example.com"}
-	patterns := []string{"**", "r.example.com/**", "r.example.com/a", "*.example.com/**", "*.com/a", "*.example.com:5000/a", "r.example.com/*", "r.example.com/a*b*c", "r.example.com/**/x/**", "r.example.com/*.*", "r.example.com/*-a_b.c",
+	patterns := []string{"**", "r.example.com/**", "r.example.com/a", "*.example.com/**", "*.a.b.example.com/a", "*.example.com:5000/a", "r.example.com/*", "r.example.com/a*b*c", "r.example.com/**/x/**", "r.example.com/*.*", "r.example.com/*-a_b.c",
 		"docker.io/nginx", "r.example.com/a..b", "r.example.com/a--b", "GHCR.io/acme/app", "r.example.com" + strings.Repeat("/a", 32)}
 	noPatterns := []string{"*", "nginx", "acme/app", "https://ghcr.io/x", "http://ghcr.io/x", "ghcr.io", "ghcr.io/", "ghcr.io/acme/", "/acme", "ghcr.io//acme", "ghcr.io/Acme", "ghcr.io/acme/App", "Acme/app", "ghcr.io/acme**", "ghcr.io/**acme", "ghcr.io/***", "ghcr.io/a/**b/c",
-		"**/acme", "*/acme", "*ghcr.io/acme", "ghcr.*/acme", "*.*.io/acme", "a.*.io/acme", "*:5000/acme", "*./acme", "ghcr.io/acme:v1", "ghcr.io/acme/app:v1", "ghcr.io/_acme", "ghcr.io/acme-", "ghcr.io/.acme/app", "ghcr.io/a b",
+		"**/acme", "*/acme", "*ghcr.io/acme", "ghcr.*/acme", "*.*.io/acme", "a.*.io/acme", "*:5000/acme", "*./acme", "*.com/acme", "*.com:5000/acme", "ghcr.io/acme:v1", "ghcr.io/acme/app:v1", "ghcr.io/_acme", "ghcr.io/acme-", "ghcr.io/.acme/app", "ghcr.io/a b",
 		"ghcr.io/[a-z]", `ghcr.io/a\*`, "ghcr.io/acmé", "ghcr.io/acme\n"}
 	for _, host := range hosts {
 		patterns = append(patterns, host+"/a")

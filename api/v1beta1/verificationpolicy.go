@@ -116,7 +116,7 @@ type PolicyRule struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+)$`
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*\.)?[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+)$`
 	Images []string `json:"images"`
 
 	// Action is Require, Allow or Deny. Require allows an image that satisfies all entries of

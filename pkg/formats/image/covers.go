@@ -2,9 +2,9 @@ package image
 
 import "slices"
 
-// Covers reports whether p matches every image that q matches. It is right if it says so; it may miss that a pattern
-// with several wildcards covers another one, or that several patterns cover one together. Comparing takes steps off
-// the given number, and once there are none left, p covers nothing.
+// Covers reports whether p matches every image that q matches. True is exact; Covers may miss that a pattern with
+// several wildcards covers another one, or that several patterns cover one together. Each comparison decrements steps;
+// at zero, p covers nothing.
 func (p Pattern) Covers(q Pattern, steps *int) bool {
 	*steps--
 	switch {
@@ -12,14 +12,13 @@ func (p Pattern) Covers(q Pattern, steps *int) bool {
 		return false
 	case p.everything || q.everything:
 		return p.everything
-	case p.host != q.host && (q.host[0] == '*' || !matchHost(p.host, q.host)):
+	case !p.host.covers(q.host):
 		return false
 	}
 	return coversSegments(ordered(p.segments), ordered(q.segments), steps)
 }
 
-// ordered returns segments in the one order of those that match the same: "**/*" and "**/**" are "*/**", at least two
-// segments.
+// ordered returns the canonical order of segments: "**/*" and "**/**" become "*/**", at least two segments.
 func ordered(segments []string) []string {
 	segments = slices.Clone(segments)
 	for i := range len(segments) - 1 {
@@ -30,13 +29,14 @@ func ordered(segments []string) []string {
 	return segments
 }
 
-// Apart reports whether no image matches both p and q. It is right if it says so; it may miss it for segments that both
-// have wildcards, and behind "**".
+// Apart reports whether no image matches both p and q. True is exact; Apart may miss it if both segments have wildcards,
+// and after "**".
 func (p Pattern) Apart(q Pattern) bool {
 	if p.everything || q.everything || p.zero() || q.zero() {
 		return false
 	}
-	if p.host != q.host && !matchHost(p.host, q.host) && !matchHost(q.host, p.host) {
+	// Hosts of two different domains have no host in common: a wildcard is their whole first label.
+	if !p.host.covers(q.host) && !q.host.covers(p.host) {
 		return true
 	}
 	head, other := p.head(), q.head()
@@ -57,10 +57,10 @@ func (p Pattern) Apart(q Pattern) bool {
 	return false
 }
 
-func (p Pattern) zero() bool { return !p.everything && p.host == "" }
+func (p Pattern) zero() bool { return !p.everything && p.host.text == "" }
 
-// coversSegments compares the segments from the last ones on. covered[j] says whether the segments of p so far cover
-// those of q from j on.
+// coversSegments compares the segments from last to first. covered[j] says whether the segments of p so far cover the
+// segments of q from j on.
 func coversSegments(p, q []string, steps *int) bool {
 	covered := make([]bool, len(q)+1)
 	covered[len(q)] = true
@@ -71,12 +71,12 @@ func coversSegments(p, q []string, steps *int) bool {
 				return false
 			}
 			switch {
-			case segment == anySegments: // it takes this segment of q, and perhaps the following ones
+			case segment == anySegments: // it matches this segment of q, and perhaps the following ones
 				next[j] = covered[j+1] || next[j+1]
-			case other == anySegments: // one segment and no more, or one and "**" again
+			case other == anySegments: // exactly one segment, or one and "**" again
 				next[j] = segment == "*" && covered[j+1] && covered[j]
 			default:
-				// A "*" of q is a letter here that only a "*" of p matches, which then matches whatever stands for it.
+				// A "*" of q is a letter here that only a "*" of p matches, which then matches everything that it does.
 				matched, n := matchSegment(segment, other)
 				*steps -= n
 				next[j] = matched && covered[j+1]

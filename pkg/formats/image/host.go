@@ -26,8 +26,8 @@ var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-
 var number = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 
 // canonicalHost returns the one spelling of a registry's host, or says how to write it.
-// Patterns, Stores and the dialler compare hosts as strings, so a second spelling of a
-// server would walk around the rules for it.
+// Patterns, Stores and the dialer compare hosts as strings, so a second spelling of a
+// server would bypass its rules.
 func canonicalHost(host string) (string, error) {
 	for _, scheme := range []string{"https:", "http:", "docker:", "oci:"} {
 		if host == scheme || strings.HasPrefix(host, scheme+"//") {
@@ -47,26 +47,6 @@ func canonicalHost(host string) (string, error) {
 		return dockerHub, nil
 	}
 	return joinHost(name, port), nil
-}
-
-// canonicalPattern is canonicalHost for the host of a pattern, whose first label may be a
-// wildcard.
-func canonicalPattern(host string) (string, error) {
-	suffix, wildcard := strings.CutPrefix(host, "*.")
-	if !wildcard {
-		return canonicalHost(host)
-	}
-	name, port, err := splitHost(suffix)
-	if err != nil {
-		return "", err
-	}
-	if isAddress(name) || name == localhost {
-		return "", fmt.Errorf("a wildcard stands for a label of a DNS name, and %q has none", name)
-	}
-	if port == defaultPort { // with the wildcard's dot, it is no host of one word
-		port = ""
-	}
-	return joinHost("*."+name, port), nil
 }
 
 // isDockerHub reports whether a host is a name of Docker Hub's registry. containerd and
@@ -154,52 +134,58 @@ func isAddress(name string) bool {
 }
 
 // HostPattern selects registry hosts by name, such as "*.dkr.ecr.*.amazonaws.com". Each
-// "*" stands for at least one character within one label, and the last two labels are
-// literal. A host without "*" is a pattern for itself. The zero value matches nothing.
+// "*" matches one or more characters within one label; the last two labels and the port have
+// none. A host without "*" matches itself. The zero value matches nothing.
 type HostPattern struct {
-	text   string // canonical
-	labels []string
-	port   string
+	text   string   // canonical
+	labels []string // nil without "*"
+	port   string   // of a pattern with "*"
 }
 
-// literalLabels is how many labels at the end of a pattern have no wildcard, so that no
-// pattern covers a whole top-level domain.
+// literalLabels is the number of labels at the end of a pattern that have no wildcard, so that
+// no pattern matches a whole top-level domain.
 const literalLabels = 2
 
-// IsHostPattern reports whether a host in a resource is meant as a pattern.
+// IsHostPattern reports whether a host in a resource has wildcards.
 func IsHostPattern(host string) bool { return strings.Contains(host, "*") }
 
 // ParseHostPattern parses a host or a pattern of hosts. The error says how to fix it.
 func ParseHostPattern(text string) (HostPattern, error) {
 	if !IsHostPattern(text) {
 		host, err := NormaliseHost(text)
-		if err != nil {
-			return HostPattern{}, err
-		}
-		name, port, _ := strings.Cut(host, ":")
-		return HostPattern{text: host, labels: strings.Split(name, "."), port: port}, nil
+		return HostPattern{text: host}, err
 	}
-	wrong := func(err error) (HostPattern, error) {
+	p, err := parseWildcards(text)
+	if err != nil {
 		return HostPattern{}, fmt.Errorf("host pattern %.80q: %w", text, err)
 	}
+	return p, nil
+}
+
+// parseWildcards parses a host with "*". Every host of a resource with wildcards is read here.
+func parseWildcards(text string) (HostPattern, error) {
 	if strings.Contains(text, "**") {
-		return wrong(errors.New(`"*" stands for characters within one label; write "*.*" for two labels`))
+		return HostPattern{}, errors.New(`"*" matches characters within one label; write "*.*" for two labels`)
 	}
 	if strings.Contains(text, "/") {
-		return wrong(errors.New("leave out the scheme and the path; a pattern is a host or host:port"))
+		return HostPattern{}, errors.New("leave out the scheme and the path; a pattern is a host or host:port")
 	}
-	// With a letter for each wildcard it must be a host, in the one spelling that hosts have.
+	// With a letter for each wildcard, it must be a host in canonical spelling.
 	name, port, err := splitHost(strings.ReplaceAll(text, "*", "x"))
 	if err != nil {
-		return wrong(err)
+		return HostPattern{}, err
 	}
 	if isAddress(name) {
-		return wrong(errors.New("it is an address; patterns are for DNS names"))
+		return HostPattern{}, errors.New("it is an address; patterns are for DNS names")
 	}
 	text, _, _ = strings.Cut(strings.ToLower(text), ":")
 	labels := strings.Split(text, ".")
-	if len(labels) <= literalLabels || IsHostPattern(strings.Join(labels[len(labels)-literalLabels:], ".")) {
-		return wrong(errors.New(`the last two labels must be without "*", as in "*.example.com"`))
+	domain := strings.Join(labels[max(0, len(labels)-literalLabels):], ".")
+	if len(labels) <= literalLabels || IsHostPattern(domain) {
+		return HostPattern{}, errors.New(`the last two labels must be without "*", as in "*.example.com"`)
+	}
+	if err := checkName(domain); err != nil {
+		return HostPattern{}, err
 	}
 	if port == defaultPort {
 		port = ""
@@ -212,27 +198,34 @@ func (p HostPattern) String() string { return p.text }
 
 // Match reports whether p selects a host that [NormaliseHost] returned.
 func (p HostPattern) Match(host string) bool {
+	if len(p.labels) == 0 {
+		return p.text != "" && host == p.text
+	}
 	name, port, _ := strings.Cut(host, ":")
-	if p.text == "" || port != p.port {
+	if port != p.port {
 		return false
 	}
-	if !IsHostPattern(p.text) {
-		return host == p.text
-	}
-	labels := strings.Split(name, ".")
-	if len(labels) != len(p.labels) {
-		return false
-	}
-	for i, label := range p.labels {
-		if !matchLabel(label, labels[i]) {
+	more := true
+	for _, pattern := range p.labels {
+		if !more {
+			return false
+		}
+		var label string
+		if label, name, more = strings.Cut(name, "."); !matchLabel(pattern, label) {
 			return false
 		}
 	}
-	return true
+	return !more
 }
 
-// matchLabel matches one label. A wildcard takes at least one character: each part behind
-// one is searched for from the second character on.
+// covers reports whether p matches every host that q matches. It may miss this if both have
+// wildcards.
+func (p HostPattern) covers(q HostPattern) bool {
+	return p.text == q.text || !IsHostPattern(q.text) && p.Match(q.text)
+}
+
+// matchLabel matches one label. A wildcard consumes at least one character, so each part after
+// a wildcard is searched from the second character on.
 func matchLabel(pattern, label string) bool {
 	part, pattern, wildcard := strings.Cut(pattern, "*")
 	label, found := strings.CutPrefix(label, part)

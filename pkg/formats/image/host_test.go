@@ -105,8 +105,8 @@ func TestRefusesOtherSpellingsOfAHost(t *testing.T) {
 	}
 }
 
-func TestAWildcardStandsForALabelOfADNSName(t *testing.T) {
-	for _, pattern := range []string{"*.0.0.1/**", "*.10.0.0.1/**", "*.0x1:5000/**", "*.localhost/**", "*.example.com:0443/**", "*.doc\u212Aer.io/**", "*./**", "*.*.com/**"} {
+func TestAWildcardMatchesALabelOfADNSName(t *testing.T) {
+	for _, pattern := range []string{"*.0.0.1/**", "*.10.0.0.1/**", "*.0x1:5000/**", "*.localhost/**", "*.example.com:0443/**", "*.doc\u212Aer.io/**", "*./**", "*.*.com/**", "*.com/**", "*.localhost.localdomain/**"} {
 		_, err := image.ParsePattern(pattern)
 		require.Error(t, err, pattern)
 	}

@@ -39,7 +39,7 @@ func TestHostPatternsAreRefusedThatAreTooWideOrNoHost(t *testing.T) {
 		"*": "last two labels", "*.com": "last two labels", "*.*.com": "last two labels", "*.example.*": "last two labels", "registry.ex*mple.com": "last two labels",
 		"**.example.com": "within one label", "10.0.0.*": "last two labels", "*.0.0.1": "address", "https://*.example.com": "scheme", "*.example.com/team": "path",
 		"*.example.com:*": "not a port", "*.example.com:0443": "not a port", "[*]:5000": "IPv6", "*_.example.com": "not a DNS name", "-*.example.com": "not a DNS name",
-		"*.a.localhost": "another name for the local host", "*.0x7f.1": "address", "example": "needs a dot",
+		"*.a.localhost": "another name for the local host", "*.localhost.localdomain": "another name for the local host", "*.0x7f.1": "address", "example": "needs a dot",
 	} {
 		_, err := image.ParseHostPattern(pattern)
 		require.ErrorContains(t, err, why, pattern)

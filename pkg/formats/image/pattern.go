@@ -12,22 +12,20 @@ import (
 // no wildcard crosses the first slash. The zero value matches nothing.
 //
 //   - The pattern "**" matches every image.
-//   - In the host, a leading "*." matches exactly one DNS label.
+//   - The host is a [HostPattern] whose only wildcard, if it has one, is the whole first
+//     label.
 //   - In the repository, "*" matches within one path segment, and a segment
 //     "**" matches one or more whole segments.
 type Pattern struct {
 	everything bool
-	host       string
+	host       HostPattern
 	segments   []string
 }
 
-// anySegments is the segment that stands for one or more segments.
+// anySegments is the segment that matches one or more segments.
 const anySegments = "**"
 
-var (
-	patternHost    = regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`)
-	patternSegment = regexp.MustCompile(`^[a-z0-9*]([a-z0-9._*-]*[a-z0-9*])?$`)
-)
+var patternSegment = regexp.MustCompile(`^[a-z0-9*]([a-z0-9._*-]*[a-z0-9*])?$`)
 
 // ParsePattern parses a pattern such as "registry.example.com/team-a/**". It refuses
 // patterns that can never match a normalised image. The error says how to fix them.
@@ -45,26 +43,34 @@ func ParsePattern(s string) (Pattern, error) {
 	if !found {
 		return Pattern{}, fmt.Errorf("image pattern %q needs a host and a repository%s", s, withHost(s))
 	}
-	canonical, err := canonicalPattern(host)
+	of, err := hostOfPattern(host)
 	if err != nil {
-		return Pattern{}, fmt.Errorf("image pattern %q: host %q: %w%s", s, host, err, wildcardHint(host))
+		return Pattern{}, fmt.Errorf("image pattern %q: host %q: %w", s, host, err)
 	}
-	host = canonical
-	if !patternHost.MatchString(host) || strings.Contains(host, "..") {
-		return Pattern{}, fmt.Errorf("image pattern %q: host %q is not a registry host%s", s, host, wildcardHint(host))
+	if !isHost(of.text) {
+		return Pattern{}, fmt.Errorf(`image pattern %q: %q is not a registry host (no dot, no port); for Docker Hub write "docker.io/%s"`, s, of.text, s)
 	}
-	if !isHost(host) {
-		return Pattern{}, fmt.Errorf(`image pattern %q: %q is not a registry host (no dot, no port); for Docker Hub write "docker.io/%s"`, s, host, s)
-	}
-	p := Pattern{host: host, segments: strings.Split(repository, "/")}
-	if host == dockerHub && len(p.segments) == 1 && p.segments[0] != anySegments {
+	p := Pattern{host: of, segments: strings.Split(repository, "/")}
+	if of.text == dockerHub && len(p.segments) == 1 && p.segments[0] != anySegments {
 		p.segments = []string{"library", p.segments[0]}
 	}
 	return p, p.checkSegments(s)
 }
 
-// ParseSelection parses what an exception names: a pattern, or host/repository@sha256:… for one
-// digest. The other of the two results is zero.
+// hostOfPattern parses the host of an image pattern. A wildcard must be its whole first label.
+func hostOfPattern(host string) (HostPattern, error) {
+	if !IsHostPattern(host) {
+		canonical, err := canonicalHost(host)
+		return HostPattern{text: canonical}, err
+	}
+	if suffix, found := strings.CutPrefix(host, "*."); !found || IsHostPattern(suffix) {
+		return HostPattern{}, errors.New(`a wildcard may only be the whole first label, as in "*.example.com"`)
+	}
+	return parseWildcards(host)
+}
+
+// ParseSelection parses an image of an exception: a pattern, or host/repository@sha256:… for one
+// digest. It returns one of the two; the other is zero.
 func ParseSelection(s string) (pattern Pattern, pinned Reference, err error) {
 	if strings.Contains(s, "@") {
 		pinned, err = Parse(s)
@@ -80,26 +86,19 @@ func ParseSelection(s string) (pattern Pattern, pinned Reference, err error) {
 	return pattern, Reference{}, err
 }
 
-// withHost says how to write a pattern that has no slash. Only what can be a host is taken for one.
+// withHost says how to write a pattern that has no slash.
 func withHost(s string) string {
 	name, _, _ := strings.Cut(strings.ReplaceAll(s, "@", ":"), ":")
+	_, err := hostOfPattern(s)
 	switch {
 	case strings.Trim(s, "*") == "":
 		return `; use "**" for every image`
-	case isHost(s) && patternHost.MatchString(s):
+	case isHost(s) && err == nil:
 		return fmt.Sprintf(`, such as "%s/**"`, s)
 	case patternSegment.MatchString(name):
 		return fmt.Sprintf(`, such as "docker.io/library/%s"`, name)
 	}
 	return `, such as "docker.io/library/nginx"`
-}
-
-// wildcardHint says where a host may have a wildcard, if it has one.
-func wildcardHint(host string) string {
-	if !strings.Contains(host, "*") {
-		return ""
-	}
-	return `; a wildcard may only stand for the first label, as in "*.example.com"`
 }
 
 func (p Pattern) checkSegments(s string) error {
@@ -135,8 +134,8 @@ func (p Pattern) Match(r Reference) bool {
 	return matched
 }
 
-// Cost bounds the steps of one [Pattern.Match], whatever reference Parse made. A step
-// compares a segment with one that has no wildcard, or with one part of one that has.
+// Cost bounds the steps of one [Pattern.Match] for every parsed reference. A step
+// compares a segment with a segment without wildcards, or with one part of a segment that has some.
 func (p Pattern) Cost() int {
 	cost := 1
 	if p.everything {
@@ -146,15 +145,15 @@ func (p Pattern) Cost() int {
 	for _, segment := range p.segments[:head] {
 		cost += 1 + wildcards(segment)
 	}
-	// Behind the first "**" a segment may be compared at each place. Each part that is
-	// found takes a byte, so that many wildcards find an end.
+	// After the first "**" a segment may be compared at each position. Each part that is
+	// found consumes a byte, which bounds the steps of many wildcards.
 	for _, segment := range p.segments[min(head+1, len(p.segments)):] {
 		cost += maxSegments + min(maxSegments*wildcards(segment), maxSegments+maxRepository)
 	}
 	return cost
 }
 
-// head returns how many segments come before the first "**": each has one place.
+// head returns the number of segments before the first "**". Each has one position.
 func (p Pattern) head() int {
 	if i := slices.Index(p.segments, anySegments); i >= 0 {
 		return i
@@ -177,7 +176,7 @@ func (p Pattern) match(r Reference) (matched bool, steps int) {
 		return false, 1
 	case p.everything:
 		return true, 1
-	case !matchHost(p.host, r.Host):
+	case !p.host.Match(r.Host):
 		return false, 1
 	}
 	steps = 1
@@ -196,7 +195,7 @@ func (p Pattern) match(r Reference) (matched bool, steps int) {
 	switch tail := p.segments[head:]; len(tail) {
 	case 0:
 		return !more, steps
-	case 1: // "**" takes whatever is left, if anything is
+	case 1: // "**" matches all remaining segments, of which there must be one
 		return more, steps
 	default:
 		if !more {
@@ -207,20 +206,11 @@ func (p Pattern) match(r Reference) (matched bool, steps int) {
 	}
 }
 
-func matchHost(pattern, host string) bool {
-	suffix, wildcard := strings.CutPrefix(pattern, "*")
-	if !wildcard {
-		return pattern != "" && pattern == host
-	}
-	label, found := strings.CutSuffix(host, suffix)
-	return found && label != "" && !strings.ContainsAny(label, ".:")
-}
-
-// matchTail matches what follows the first "**" of a pattern with the segments that are
-// left.
+// matchTail matches the segments of a pattern after its first "**" with the remaining
+// segments.
 func matchTail(pattern, segments []string) (matched bool, steps int) {
-	// reach[i] says whether the pattern so far can match the first i segments. That
-	// takes linear memory and no backtracking, whatever pattern a tenant writes.
+	// reach[i] says whether the pattern so far can match the first i segments. This takes
+	// linear memory and no backtracking for every pattern.
 	reach := make([]bool, len(segments)+1)
 	for i := range segments {
 		reach[i+1] = true
@@ -245,8 +235,8 @@ func matchTail(pattern, segments []string) (matched bool, steps int) {
 	return reach[len(segments)], steps
 }
 
-// matchSegment matches one segment. Each part between two wildcards is searched behind
-// the one before, so that the segment is read once.
+// matchSegment matches one segment. It searches each part between two wildcards after the
+// previous part, so it reads the segment once.
 func matchSegment(pattern, segment string) (matched bool, steps int) {
 	part, pattern, wildcard := strings.Cut(pattern, "*")
 	segment, found := strings.CutPrefix(segment, part)

@@ -16,8 +16,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Bytes returns how much memory an expression keeps at most once it is compiled. It does
-// not parse it.
+// Bytes returns an upper bound on the memory that a compiled expression keeps. It does not
+// parse the expression.
 func Bytes(text string) int {
 	size := baseBytes + len(text)*bytesPerByte
 	if strings.Contains(text, overloads.Matches) {
@@ -49,7 +49,7 @@ func checkGrowth(checked *celast.AST) error {
 			refuse("the expression makes a map, which is not supported")
 		case celast.UnspecifiedExprKind:
 			refuse("the expression has a part of unknown kind")
-		case celast.ComprehensionKind, celast.IdentKind, celast.LiteralKind, celast.SelectKind: // make no new values
+		case celast.ComprehensionKind, celast.IdentKind, celast.LiteralKind, celast.SelectKind: // create no values
 		}
 	}))
 	return refused
@@ -89,8 +89,8 @@ func joins(overload string) bool {
 // patterns maps each regular expression of an expression to its size in instructions.
 type patterns map[string]int
 
-// checkSize refuses a parsed expression that is large, that loops deeply, or whose
-// regular expressions are large or not constant. It returns these.
+// checkSize refuses a parsed expression that is large, loops deeply, or has regular
+// expressions that are large or not constant. It returns the regular expressions.
 func checkSize(parsed *celast.AST) (patterns, error) {
 	found := patterns{}
 	count, total := 0, 0
@@ -143,7 +143,7 @@ func (p patterns) add(call celast.CallExpr) (int, error) {
 	return size, nil
 }
 
-// cost is what one match of a regular expression costs, in CEL's units: the library goes
+// cost is the cost of one match of a regular expression, in CEL's units: the library charges
 // by the length of its text.
 func (p patterns) cost(args []ref.Val) uint64 {
 	if len(args) != 2 {
@@ -158,7 +158,7 @@ func (p patterns) cost(args []ref.Val) uint64 {
 	return 1 + uint64(len(text))*uint64(size)/stepsPerCost //nolint:gosec // both are lengths
 }
 
-// options make a program match only the regular expressions of p, at their real cost.
+// options make a program match only the regular expressions of p, at their actual cost.
 func (p patterns) options() []celgo.ProgramOption {
 	track := func(args []ref.Val, _ ref.Val) *uint64 {
 		cost := p.cost(args)
@@ -172,8 +172,8 @@ func (p patterns) options() []celgo.ProgramOption {
 	return options
 }
 
-// matcher compiles a regular expression. Go's cannot be interrupted, so a match that
-// would cost more than a whole evaluation may is refused before it begins.
+// matcher compiles a regular expression. Go cannot interrupt a match, so a match that would
+// cost more than a whole evaluation may is refused before it starts.
 func (p patterns) matcher(call interpreter.InterpretableCall, pattern string) (interpreter.InterpretableCall, error) {
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {

@@ -27,7 +27,7 @@ type Expression struct {
 	timed    bool
 }
 
-// ReadsTime reports whether the expression has a variable that is a [Time], so that it may be false at another one.
+// ReadsTime reports whether the expression has a [Time] variable, so its result may change over time.
 func (e *Expression) ReadsTime() bool { return e.timed }
 
 // Kind is the type of a variable.
@@ -86,9 +86,9 @@ func Compile(text string, variables Variables, fields Fields) (*Expression, erro
 // newEnvironment returns the environment of expressions over variables.
 func newEnvironment(variables Variables) (*celgo.Env, error) {
 	options := []celgo.EnvOption{
-		// No extension libraries and no macros that make lists: some of them make large
-		// values out of small ones (lists.range, replace, map), and the cost limit misses
-		// that if types are only known at run time.
+		// No extension libraries and no macros that make lists: some of them create large values
+		// from small ones (lists.range, replace, map), and the cost limit misses that if types are
+		// only known at run time.
 		celgo.ParserRecursionLimit(maxNesting), celgo.ParserExpressionSizeLimit(maxExpression),
 		celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
 		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ReceiverMacro(operators.ExistsOne, 2, existsOne)),
@@ -99,8 +99,8 @@ func newEnvironment(variables Variables) (*celgo.Env, error) {
 	return celgo.NewEnv(options...)
 }
 
-// existsOne is the library's macro, whose loop has a constant as its condition, with a call in its place: the meter
-// counts calls.
+// existsOne is the library's macro, except that a call replaces the constant loop condition: the meter counts
+// calls.
 func existsOne(eh celgo.MacroExprFactory, target celast.Expr, args []celast.Expr) (celast.Expr, *common.Error) {
 	made, err := parser.MakeExistsOne(eh, target, args)
 	if err != nil {
@@ -119,7 +119,7 @@ func refusal(issues *celgo.Issues) error {
 	}
 	first := issues.Errors()[0]
 	text := oneLine(first.Message)
-	if first.Location.Line() < 1 { // a limit of the parser
+	if first.Location.Line() < 1 { // a parser limit
 		return fmt.Errorf("the expression is not valid CEL: %s", text)
 	}
 	return fmt.Errorf("the expression is not valid CEL: line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, text)
@@ -132,19 +132,19 @@ func oneLine(message string) string {
 	return strings.Join(strings.FieldsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 }
 
-// ErrLimit says that an evaluation would take more than it may. What it would have found is not known.
+// ErrLimit says that an evaluation exceeds a limit. Its result is unknown.
 var ErrLimit = errors.New("the expression takes more than it may")
 
-// isLimit reports whether an error of the library is of a limit.
+// isLimit reports whether an error of the library is about a limit.
 func isLimit(err error) bool {
 	var cancelled interpreter.EvalCancelledError
 	return errors.As(err, &cancelled) || errors.Is(err, ErrLimit)
 }
 
-// Match reports whether the expression is true for values, which has a value for every
-// variable. It calls step, unless that is nil, between the steps of the work. It returns an error
-// if a field is missing, [ErrLimit] if the values, the cost or the time are over their limits, and that of
-// step; then there is no match.
+// Match reports whether the expression is true for values, which has a value for every variable. It calls
+// step, unless that is nil, between the steps of its work. It returns an error if a field is missing, if
+// step fails, or, as [ErrLimit], if the values, the cost or the time exceed their limits. With an error
+// there is no match.
 func (e *Expression) Match(step Step, values map[string]any) (matched bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {

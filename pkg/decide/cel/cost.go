@@ -14,13 +14,13 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// errTime ends an evaluation that takes long although it costs little.
+// errTime ends an evaluation that takes long although its cost is low.
 var errTime = fmt.Errorf("the evaluation took longer than %s: %w", maxTime, ErrLimit)
 
-// Step lets others go first. It fails if the evaluation must end.
+// Step yields to others. It fails if the evaluation must end.
 type Step func() error
 
-// meter follows one evaluation.
+// meter measures one evaluation.
 type meter struct {
 	step    Step // may be nil
 	calls   int
@@ -32,7 +32,7 @@ type meter struct {
 // meterName is the variable of the meter. No expression can name it.
 const meterName = "#meter"
 
-// count counts a call. It panics as the library does when it ends an evaluation.
+// count counts a call. To end an evaluation, it panics as the library does.
 func (m *meter) count() {
 	if m.calls++; m.calls%stepEvery != 0 {
 		return
@@ -50,7 +50,7 @@ func (m *meter) count() {
 	}
 }
 
-// metered is a call that the meter counts.
+// metered is a call that counts.
 type metered struct{ interpreter.InterpretableCall }
 
 // Exec counts the call and makes it.
@@ -68,8 +68,8 @@ func (c metered) Eval(vars interpreter.Activation) ref.Val { return c.Exec(inter
 // inTexts is the overload of in with a list of constant texts.
 const inTexts = "in_texts"
 
-// plan makes each call count, and converts no long text into a timestamp. A list of constant texts becomes a set: the library's own
-// optimization does not charge for a long text that it looks up.
+// plan makes each call count, and does not convert long texts into timestamps. A list of constant texts becomes a
+// set: the library's own optimization does not charge for looking up a long text.
 func plan(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
@@ -119,11 +119,11 @@ func textsOf(i interpreter.InterpretableV2) map[types.String]bool {
 	return set
 }
 
-// costs charges each call for all that it may look at.
+// costs charges each call for all the data that it may read.
 type costs struct{}
 
-// flat reports whether the time of a function does not grow with its arguments. Everything else is charged by
-// the size of all of them, also what a new version of the library brings.
+// flat reports whether the time of a function does not grow with its arguments. All other functions,
+// including new functions of later library versions, are charged by the size of all arguments.
 func flat(function string) bool {
 	switch function {
 	case operators.Conditional, operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse, "__not_strictly_false__",
@@ -133,7 +133,7 @@ func flat(function string) bool {
 	return false
 }
 
-// CallCost returns what a call costs.
+// CallCost returns the cost of a call.
 func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	cost := uint64(1)
 	switch {
@@ -166,7 +166,7 @@ func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	return &cost
 }
 
-// smaller returns the size of the smallest of values, without a look at more of the others.
+// smaller returns the size of the smallest value, without reading the larger ones further.
 func smaller(values []ref.Val) uint64 {
 	for most := uint64(2); ; most *= 4 {
 		for _, value := range values {
@@ -177,7 +177,7 @@ func smaller(values []ref.Val) uint64 {
 	}
 }
 
-// sizeOf returns the size of a value with all that is in it, in CEL's units. It stops counting at most.
+// sizeOf returns the size of a value with all its content, in CEL's units. It stops counting at most.
 func sizeOf(value any, most uint64) uint64 {
 	size := uint64(1)
 	add := func(inner any) bool {
@@ -227,7 +227,7 @@ func sizeOf(value any, most uint64) uint64 {
 	return min(size, most)
 }
 
-// options make a program count, charge and end.
+// options make a program count, charge and stop.
 func costOptions() []celgo.ProgramOption {
 	return []celgo.ProgramOption{celgo.CustomDecoratorV2(plan), celgo.CostTracking(costs{}), celgo.CostLimit(maxCost)}
 }
@@ -238,7 +238,7 @@ type facts struct {
 	size     int
 }
 
-// add counts one value with so many bytes of text.
+// add counts one value with the given bytes of text.
 func (f *facts) add(bytes int) error {
 	if f.computed && bytes > maxKey {
 		return fmt.Errorf("a text of %d bytes is too long for an expression with computed keys, the limit is %d; use constant keys, as in predicate.a: %w", bytes, maxKey, ErrLimit)

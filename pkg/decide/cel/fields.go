@@ -12,17 +12,17 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Fields say which fields objects can have. The zero value knows of none.
+// Fields lists the fields that objects can have. The zero value lists none.
 type Fields struct {
-	// Of has the names of all fields of objects, by where the objects are: "signer" is the variable, "signer.claims" one
-	// of its fields, and "findings[]" each entry of a list. What is not there can have any field.
+	// Of has the names of all fields of objects, by the path of the object: "signer" is the variable, "signer.claims"
+	// one of its fields, and "findings[]" each entry of a list. An object without an entry can have any field.
 	Of map[string][]string
-	// Nearest returns the name that a misspelt one most likely stands for.
+	// Nearest returns the most likely intended name for a misspelt one.
 	Nearest func(misspelt string, names []string) (string, bool)
 }
 
-// check refuses an expression that reads or asks for a field that its object never has: with has it would always
-// be false, and without it an error, which only shows when an image is judged.
+// check refuses an expression that reads or tests a field that its object never has: with has it would always be
+// false, and without it an error that only shows when an image is judged.
 func (f Fields) check(checked *celast.AST) error {
 	reader := fieldReader{fields: f, source: checked.SourceInfo()}
 	scope := map[string]string{}
@@ -34,17 +34,18 @@ func (f Fields) check(checked *celast.AST) error {
 	return reader.refused
 }
 
-// entry ends where the entries of a list are.
+// entry is the suffix of the path of a list's entries.
 const entry = "[]"
 
-// fieldReader follows objects with known fields through an expression.
+// fieldReader tracks objects with known fields through an expression.
 type fieldReader struct {
 	fields  Fields
 	source  *celast.SourceInfo
-	refused error // the first that is wrong
+	refused error // the first error
 }
 
-// read returns where the value of an expression is, "" if its fields are not known. Scope says it of variables.
+// read returns the path of an expression's value, "" if its fields are not known. Scope has the paths of
+// variables.
 func (r *fieldReader) read(e celast.Expr, scope map[string]string) string {
 	switch e.Kind() {
 	case celast.IdentKind:
@@ -72,7 +73,7 @@ func (r *fieldReader) read(e celast.Expr, scope map[string]string) string {
 	return ""
 }
 
-// call returns where the result of a call is.
+// call returns the path of a call's result.
 func (r *fieldReader) call(e celast.Expr, scope map[string]string) string {
 	call := e.AsCall()
 	args := call.Args()
@@ -99,7 +100,7 @@ func (r *fieldReader) call(e celast.Expr, scope map[string]string) string {
 	return ""
 }
 
-// entryOf returns where the entries of a list are.
+// entryOf returns the path of a list's entries.
 func (r *fieldReader) entryOf(list string) string {
 	if _, known := r.fields.Of[list+entry]; known {
 		return list + entry
@@ -107,7 +108,7 @@ func (r *fieldReader) entryOf(list string) string {
 	return ""
 }
 
-// field returns where a field of an object is, and refuses one that the object never has.
+// field returns the path of a field, and refuses a field that the object never has.
 func (r *fieldReader) field(e celast.Expr, object, name string) string {
 	if object == "" {
 		return ""

@@ -10,12 +10,12 @@ import (
 // Pattern is a regular expression that must match whole texts. Patterns can be compared: see [Pattern.Common].
 type Pattern struct {
 	program *syntax.Prog
-	// accepted are the characters of each instruction.
+	// accepted has the characters that each instruction accepts.
 	accepted []ascii
 }
 
-// ascii is a set of printable ASCII characters, a bit each: a class of Unicode has hundreds of ranges, and comparing
-// two of them for each pair of instructions would take long.
+// ascii is a set of printable ASCII characters, one bit each: a Unicode class has hundreds of ranges, and comparing
+// two of them for each pair of instructions would be slow.
 type ascii [2]uint64
 
 func (s *ascii) add(first, last rune) {
@@ -29,8 +29,8 @@ func NewPattern(expression string) (*Pattern, error) {
 	return newPattern(expression, func(r *syntax.Regexp) *syntax.Regexp { return r })
 }
 
-// NewMeantPattern is NewPattern for an expression whose author forgot to escape dots: one that is not repeated only
-// matches itself.
+// NewMeantPattern is NewPattern for an expression whose author forgot to escape dots: a dot that is not repeated
+// only matches itself.
 func NewMeantPattern(expression string) (*Pattern, error) { return newPattern(expression, literalDots) }
 
 func newPattern(expression string, change func(*syntax.Regexp) *syntax.Regexp) (*Pattern, error) {
@@ -87,8 +87,8 @@ func characters(i *syntax.Inst) (set ascii) {
 	return set
 }
 
-// Common returns a shortest text of printable ASCII that both patterns match, and false if there is none or finding
-// one takes more than so many steps. It takes the steps off the given number.
+// Common returns a shortest text of printable ASCII that both patterns match. It returns false if there is none, or
+// if finding one takes more than the given steps, which it decrements.
 func (p *Pattern) Common(other *Pattern, steps *int) (string, bool) {
 	if *steps <= 0 {
 		return "", false
@@ -112,20 +112,21 @@ func (p *Pattern) Common(other *Pattern, steps *int) (string, bool) {
 	return "", false
 }
 
-// The kinds of characters that assertions such as \b tell apart, as characters of each kind: edge is none.
+// The kinds of characters that assertions such as \b distinguish, as characters of each kind. Edge has
+// none.
 const (
 	edge        rune = -1
 	word        rune = 'a'
 	punctuation rune = '-'
 )
 
-// place is where both patterns are after a text that ends with a kind of character.
+// place is the state of both patterns after a text that ends with a kind of character.
 type place struct {
 	at   [2]uint32
 	last rune
 }
 
-// origin is how a place was reached.
+// origin is the step that led to a place.
 type origin struct {
 	from place
 	by   rune
@@ -137,22 +138,22 @@ type closureKey struct {
 	last, next rune
 }
 
-// search looks for a text that two patterns match: breadth first over pairs of their instructions.
+// search looks for a text that two patterns match, breadth first over pairs of their instructions.
 type search struct {
 	patterns [2]*Pattern
 	steps    *int
-	wanted   map[rune][]ascii // the characters of each kind, those first that read best
+	wanted   map[rune][]ascii // the characters of each kind, the most readable ones first
 	closures map[closureKey][]uint32
 	from     map[place]origin
 	queue    []place
-	// seen has the mark of the closure that reached an instruction last. Closures share it and the stack of what is left.
+	// seen has the mark of the last closure that reached each instruction. Closures share it and the stack.
 	seen [2][]uint32
 	mark uint32
 	todo []uint32
 }
 
-// closure returns the instructions that accept a character or the end, from an instruction on, between two
-// characters.
+// closure returns the instructions that accept a character or the end, starting from an instruction
+// between two characters.
 func (s *search) closure(pattern int, at uint32, last, next rune) []uint32 {
 	key := closureKey{pattern, at, last, next}
 	if found, ok := s.closures[key]; ok {
@@ -198,7 +199,7 @@ func (s *search) ends(at place) bool {
 	return true
 }
 
-// follow adds the places after one more character of a kind.
+// follow adds the places that one more character of a kind leads to.
 func (s *search) follow(at place, kind rune) {
 	for _, one := range s.closure(0, at.at[0], at.last, kind) {
 		for _, two := range s.closure(1, at.at[1], at.last, kind) {

@@ -29,11 +29,12 @@ func RegexpSize(expression string) (int, error) {
 	return size, nil
 }
 
-// RegexpBytes returns how much memory a regular expression of a size keeps at most.
+// RegexpBytes returns an upper bound on the memory that a regular expression of the given
+// size keeps.
 func RegexpBytes(size int) int { return regexpBytes + size*bytesPerInstruction }
 
-// checkClasses refuses expressions that are slow to parse. It only looks at the text, so
-// it may count what is escaped.
+// checkClasses refuses expressions that are slow to parse. It only scans the text, so it may
+// count escaped characters.
 func checkClasses(expression string) error {
 	if n := strings.Count(expression, `\p`) + strings.Count(expression, `\P`); n > maxClasses {
 		return fmt.Errorf("the regular expression has %d Unicode classes, the limit is %d", n, maxClasses)
@@ -41,7 +42,7 @@ func checkClasses(expression string) error {
 	if !ignoresCase(expression) {
 		return nil
 	}
-	// Each character of a range is looked up for its other cases.
+	// The parser looks up the other cases of each character of a range.
 	if strings.Contains(expression, `\x{`) || strings.ContainsFunc(expression, func(r rune) bool { return r > 0x7f }) {
 		return errors.New("the regular expression ignores case and has characters outside of ASCII; remove (?i), or these characters")
 	}
@@ -79,7 +80,7 @@ func instructions(re *syntax.Regexp) int {
 	case syntax.OpNoMatch, syntax.OpEmptyMatch, syntax.OpAnyCharNotNL, syntax.OpAnyChar, syntax.OpBeginLine, syntax.OpEndLine,
 		syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
 	}
-	// The parser refuses repeats of more than 1,000 in all, so that this cannot
-	// overflow; capped, it need not be relied on.
+	// The parser refuses more than 1,000 repeats in all, so this cannot overflow. The cap makes
+	// it independent of the parser.
 	return min(size, 1<<30)
 }

@@ -1,16 +1,17 @@
-// Package fair shares what is scarce between accounts: a [Gate] shares places or bytes and never
-// waits, and [Turns] are the queue for processors and connections. However much one account asks for,
-// another one finds room. The package knows nothing of images or requests, and reads no clock of its own.
+// Package fair shares scarce resources between accounts: a [Gate] shares places or bytes and never waits,
+// and [Turns] is the queue for processors and connections. Even if one account requests everything,
+// another one gets its share. The package knows nothing about images or requests, and reads no clock of
+// its own.
 package fair
 
 import (
 	"sync"
 )
 
-// Gate shares a fixed capacity, such as places or bytes. An account may hold at most as
-// much as is left for others (dynamic thresholds, Choudhury and Hahne 1998): alone it
-// gets half, and a new account finds room however many flood. A Gate never waits: its
-// callers have deadlines and had better retry than queue. It is safe for concurrent use.
+// Gate shares a fixed capacity, such as places or bytes. An account may hold at most as much
+// as is free for others (dynamic thresholds, Choudhury and Hahne 1998): alone it gets half,
+// and a new account gets a share even if others flood the Gate. A Gate never waits: its
+// callers have deadlines, so a retry is better than a queue. It is safe for concurrent use.
 type Gate[Account comparable] struct {
 	mu    sync.Mutex
 	total int64
@@ -23,9 +24,9 @@ func NewGate[Account comparable](total int64) *Gate[Account] {
 	return &Gate[Account]{total: total, of: map[Account]int64{}}
 }
 
-// Take takes n of the capacity for account, and reports false if there is not enough
-// left. Nothing is never refused. most is the account's own limit; 0 means that it has none. Whoever takes must
-// [Gate.Return].
+// Take takes n of the capacity for account. It returns false if too little is free; a request for nothing
+// always succeeds. most is the account's own limit; 0 means that it has none. The caller must [Gate.Return]
+// what it takes.
 func (g *Gate[Account]) Take(account Account, n, most int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,8 +43,8 @@ func (g *Gate[Account]) Take(account Account, n, most int64) bool {
 	return true
 }
 
-// TakeSpare is Take at low priority: it only takes while less than half of the
-// capacity is held, in all and of most by the account.
+// TakeSpare is Take at low priority: it only succeeds while less than half of the capacity is
+// in use, in total, and less than half of most by the account.
 func (g *Gate[Account]) TakeSpare(account Account, n, most int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,7 +65,7 @@ func (g *Gate[Account]) add(account Account, n int64) {
 	}
 }
 
-// Return gives back n that account holds.
+// Return returns n that account holds.
 func (g *Gate[Account]) Return(account Account, n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,8 +76,8 @@ func (g *Gate[Account]) Return(account Account, n int64) {
 	}
 }
 
-// Hold is what one piece of work holds of a [Gate], for an account that pays for all of
-// it. It is safe for concurrent use.
+// Hold is the part of a [Gate] that one piece of work holds for an account. It is safe for
+// concurrent use.
 type Hold[Account comparable] struct {
 	gate    *Gate[Account]
 	account Account
@@ -85,15 +86,15 @@ type Hold[Account comparable] struct {
 	held int64
 }
 
-// Hold returns a Hold that holds nothing yet.
+// Hold returns an empty Hold.
 func (g *Gate[Account]) Hold(account Account) *Hold[Account] {
 	return &Hold[Account]{gate: g, account: account}
 }
 
-// Another returns a Hold for the same account that holds nothing yet.
+// Another returns an empty Hold for the same account.
 func (h *Hold[Account]) Another() *Hold[Account] { return h.gate.Hold(h.account) }
 
-// Take is [Gate.Take] without a limit of the account's own.
+// Take is [Gate.Take] without an account limit.
 func (h *Hold[Account]) Take(n int64) bool {
 	if !h.gate.Take(h.account, n, 0) {
 		return false
@@ -104,7 +105,7 @@ func (h *Hold[Account]) Take(n int64) bool {
 	return true
 }
 
-// Release returns everything. What is taken afterwards needs another Release.
+// Release returns everything. Later calls of Take need another Release.
 func (h *Hold[Account]) Release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

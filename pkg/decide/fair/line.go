@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// line is where a goroutine waits until all that is ready has run, requests that arrived on connections included.
-// [runtime.Gosched] leaves those out: while some goroutine can run, the runtime looks at connections once in ten
-// milliseconds. So the goroutine waits as if for a connection, behind those that are ready already.
+// line lets a goroutine wait until all runnable goroutines have run, including those whose connections have data.
+// [runtime.Gosched] leaves those out: while some goroutine is runnable, the runtime polls connections only once
+// in ten milliseconds. So the goroutine waits as if for a connection, behind those that are already ready.
 type line struct {
 	once    sync.Once
 	out, in *os.File
@@ -16,7 +16,7 @@ type line struct {
 
 func (l *line) wait() {
 	l.once.Do(func() { l.out, l.in, _ = os.Pipe() })
-	if l.in == nil { // the process may open no more files
+	if l.in == nil { // the process has no file descriptors left
 		runtime.Gosched()
 		return
 	}

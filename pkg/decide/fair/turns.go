@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Turns share what a few can use at a time: processors, or connections. The next turn goes to the
-// account that has used the least time (start-time fair queueing, Goyal, Vin and Cheng 1996), and of
-// those to the one that has waited longest. An account that was idle waits for one turn of an account
-// that floods, and not for its queue.
+// Turns shares a resource that a few can use at a time, such as processors or connections. The next
+// turn goes to the account that has used the least time (start-time fair queueing, Goyal, Vin and
+// Cheng 1996), and among equals to the one that has waited longest. An account that was idle waits
+// for one turn of an account that floods, and not for its whole queue.
 type Turns[Account comparable] struct {
 	now    func() time.Time // nil measures no time
 	limits Limits
 
 	mu      sync.Mutex
 	free    int
-	floor   time.Duration // what the account of the latest turn had used before it
+	floor   time.Duration // time used by the account of the latest turn, before it
 	users   map[Account]*user
-	full    int // how many users there are before those that owe nothing are forgotten
+	full    int // number of users at which those that owe nothing are forgotten
 	waiting waiting
 	queued  uint64    // how often an account was put at the end of the queue
-	paused  time.Time // when what else is ready last went first
+	paused  time.Time // when other runnable goroutines last went first
 	line    line
 }
 
@@ -37,18 +37,18 @@ type Limits struct {
 	Queue int // turns of one account that wait
 }
 
-// Unbounded is no limit.
+// Unbounded disables a limit.
 const Unbounded = math.MaxInt
 
-// ErrQueueFull means that as many turns of the account are waiting as may.
+// ErrQueueFull means that the account's queue is full.
 var ErrQueueFull = errors.New("too many turns are waiting")
 
-// user is what one account has used, and its queue.
+// user is the time that one account has used, and its queue.
 type user struct {
 	used    time.Duration
 	running int
 	queue   []chan struct{}
-	since   uint64 // place among accounts that have used as much
+	since   uint64 // position among accounts with the same usage
 	index   int    // in waiting, else -1
 }
 
@@ -77,14 +77,15 @@ type Turn[Account comparable] struct {
 	used    time.Duration
 }
 
-// Take waits for a turn of account until ctx ends, and then returns its error. It returns
-// [ErrQueueFull] at once if too many wait. Whoever takes a turn must [Turn.Leave] it.
+// Take waits for a turn of account. If ctx ends first, it returns the error of ctx. It
+// returns [ErrQueueFull] immediately if the queue is full. The caller must [Turn.Leave] the
+// turn.
 func (t *Turns[Account]) Take(ctx context.Context, account Account) (*Turn[Account], error) {
 	turn := &Turn[Account]{turns: t, account: account}
 	return turn, turn.Enter(ctx)
 }
 
-// Try returns a turn of account if one is free at once, else nil.
+// Try returns a turn of account if one is free now, else nil.
 func (t *Turns[Account]) Try(account Account) *Turn[Account] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +101,7 @@ func (t *Turns[Account]) Try(account Account) *Turn[Account] {
 }
 
 // Enter waits until the turn is held again after [Turn.Leave], as [Turns.Take] does. Work leaves its
-// turn while it waits for something else than a processor.
+// turn while it waits for anything but a processor.
 func (u *Turn[Account]) Enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -162,9 +163,9 @@ func (t *Turns[Account]) admit(ctx context.Context, account Account) (waited boo
 	return true, ctx.Err()
 }
 
-// pause lets whatever else is ready run first, once in a quantum. The runtime would not: a
-// goroutine that another one wakes runs next and in the other's time, so that short turns would
-// follow on each other for ten milliseconds, while requests and answers that are ready wait.
+// pause lets all other runnable goroutines run first, once in a quantum. The runtime would not:
+// a goroutine that another one wakes runs next and in the other's time slice, so short turns
+// would follow each other for ten milliseconds while ready requests and answers wait.
 func (t *Turns[Account]) pause() {
 	if t.now == nil {
 		return
@@ -196,7 +197,7 @@ func (u *Turn[Account]) Leave() {
 	t.end(u.account, took)
 }
 
-// Used returns for how long the turn was held, in all.
+// Used returns the total time for which the turn was held.
 func (u *Turn[Account]) Used() time.Duration {
 	if u.held {
 		return u.used + max(u.turns.time().Sub(u.began), 0)
@@ -204,13 +205,12 @@ func (u *Turn[Account]) Used() time.Duration {
 	return u.used
 }
 
-// quantum is how long a turn lasts at least before it is yielded: some ten checks of a
-// signature.
+// quantum is the shortest time before a turn yields, enough for about ten signature checks.
 const quantum = time.Millisecond
 
 // Yield lets the account that has used the least go first, if the turn has lasted for a
-// millisecond. Work that can take longer yields between its steps. It fails if ctx ends
-// before the turn is held again.
+// millisecond. Long work yields between its steps. It fails if ctx ends before the turn is
+// held again.
 func (u *Turn[Account]) Yield(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -223,8 +223,8 @@ func (u *Turn[Account]) Yield(ctx context.Context) error {
 	return u.Enter(ctx)
 }
 
-// user returns the state of an account. One that was idle owes nothing for having been
-// so, and gets no credit.
+// user returns the state of an account. An account that was idle owes nothing for that time,
+// and gets no credit.
 func (t *Turns[Account]) user(account Account) *user {
 	u, ok := t.users[account]
 	if !ok {
@@ -248,13 +248,14 @@ func (t *Turns[Account]) start(u *user) {
 	t.floor = max(t.floor, u.used)
 }
 
-// toEnd puts an account behind those that have used as much.
+// toEnd moves an account behind the others with the same usage.
 func (t *Turns[Account]) toEnd(u *user) {
 	t.queued++
 	u.since = t.queued
 }
 
-// sort puts an account at its place in waiting, or takes out one that wants or may run no more.
+// sort moves an account to its position in waiting. It removes an account that has no turns to
+// run, or may run no more.
 func (t *Turns[Account]) sort(u *user) {
 	switch wants := len(u.queue) > 0 && u.running < t.limits.Each; {
 	case wants && u.index < 0:
@@ -266,7 +267,7 @@ func (t *Turns[Account]) sort(u *user) {
 	}
 }
 
-// end counts a turn that took so long, and gives its place to the next one.
+// end records the duration of a turn, and gives its place to the next one.
 func (t *Turns[Account]) end(account Account, took time.Duration) {
 	u := t.users[account]
 	t.free++
@@ -284,7 +285,7 @@ func (t *Turns[Account]) end(account Account, took time.Duration) {
 	t.forgetIdle(account)
 }
 
-// forgetIdle drops an account that is idle where no account can owe time.
+// forgetIdle drops an account that is idle, if accounts cannot owe time.
 func (t *Turns[Account]) forgetIdle(account Account) {
 	if t.now != nil {
 		return
@@ -294,11 +295,11 @@ func (t *Turns[Account]) forgetIdle(account Account) {
 	}
 }
 
-// maxIdle is how many accounts are remembered at least before those that are idle and owe nothing
+// maxIdle is the minimum number of accounts that are kept before idle accounts that owe nothing
 // are forgotten.
 const maxIdle = 1024
 
-// forget drops the accounts that are idle and have used no more than the others.
+// forget drops the idle accounts that have used no more than the others.
 func (t *Turns[Account]) forget() {
 	for account, u := range t.users {
 		if u.running == 0 && len(u.queue) == 0 && u.used <= t.floor {
@@ -307,7 +308,7 @@ func (t *Turns[Account]) forget() {
 	}
 }
 
-// waiting is a heap of the accounts that wait for a turn that they may take, by what they have used.
+// waiting is a heap of the accounts that wait for a turn and may take one, ordered by usage.
 type waiting []*user
 
 // Len implements [heap.Interface].

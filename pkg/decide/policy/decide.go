@@ -16,16 +16,16 @@ type Requirement struct {
 	verifiers []string
 	atLeast   int
 	condition Condition // nil for AnyOf and AllOf
-	trusted   int       // how many signers the verifiers trust, if fewer than atLeast; else 0
+	trusted   int       // number of signers that the verifiers trust, if fewer than atLeast; else 0
 }
 
-// Condition reports whether proven findings meet a requirement. It calls step, unless that is nil, to let others go
-// first, and ends with its error. An error means no, and one of a context that it is not known. What a Condition
-// reports depends on nothing else.
+// Condition reports whether proven findings meet a requirement. It calls step, unless that is nil, to yield to
+// others, and returns its error. An error means no; a context error means that the result is unknown. The result
+// depends on nothing else.
 type Condition func(step func() error, proven []Finding) (bool, error)
 
-// AnyOf requires valid evidence of at least atLeast distinct signers, from any
-// of the named verifiers. It returns an error for an empty list or atLeast < 1.
+// AnyOf requires valid evidence of at least atLeast distinct signers, from any of the named
+// verifiers. It returns an error for an empty list or atLeast < 1.
 func AnyOf(source ObjectRef, atLeast int, verifiers ...string) (Requirement, error) {
 	return newRequirement(source, false, atLeast, verifiers)
 }
@@ -59,7 +59,8 @@ func newRequirement(source ObjectRef, all bool, atLeast int, verifiers []string)
 	return Requirement{source: source, all: all, verifiers: slices.Clone(verifiers), atLeast: atLeast}, nil
 }
 
-// Trusting returns r for verifiers that trust n signers, and whether no image can meet it because these are too few.
+// Trusting returns r for verifiers that trust n signers. It also reports whether no image can meet r because n is
+// too small.
 func (r Requirement) Trusting(n int) (bounded Requirement, short bool) {
 	if n >= r.atLeast {
 		return r, false
@@ -81,11 +82,11 @@ type Requirements struct {
 	Require []Requirement
 }
 
-// Decide evaluates findings against rules. The outcome is Denied if any requirement
-// is denied, else Undecided if any is undecided. It is Allowed only if there is at
-// least one requirement and all of them are proven. A denial has the objections of every
-// requirement, except for conditions behind the first requirement that is denied: they take
-// processor time and cannot change the outcome. Conditions call step, which may be nil.
+// Decide evaluates findings against rules. The outcome is Denied if any requirement is
+// denied, else Undecided if any is undecided. It is Allowed only if there is at least one
+// requirement and all of them are proven. A denial has the objections of every requirement,
+// except for conditions after the first denied requirement: they take processor time and
+// cannot change the outcome. Conditions call step, which may be nil.
 func Decide(step func() error, rules Requirements, findings []Finding) Verdict {
 	if len(rules.Require) == 0 {
 		return Verdict{Policy: rules.Source, Reason: fmt.Sprintf("%s requires nothing that could be proven", rules.Source),
@@ -216,15 +217,15 @@ func unique(s []string) []string {
 	return slices.Compact(s)
 }
 
-// Tally follows the findings for one image as they arrive and reports when more of them
-// cannot change the verdict. It costs constant time per finding and requirement that
-// names its verifier, however many findings there are. It is not safe for concurrent use.
+// Tally tracks the findings for one image as they arrive and reports when further ones cannot
+// change the verdict. Its cost is constant for each finding and requirement that names its
+// verifier. It is not safe for concurrent use.
 type Tally struct {
-	open int // requirements that are not met yet
+	open int // unmet requirements
 	of   map[string][]*progress
 }
 
-// progress is what one requirement still lacks.
+// progress is what one requirement still needs.
 type progress struct {
 	atLeast int
 	signers map[string]bool
@@ -268,7 +269,7 @@ func (t *Tally) Add(f Finding) {
 	}
 }
 
-// Settled reports whether the search for evidence may stop. Findings only add proof, so
-// that is the case once every requirement is met; a condition is never settled early,
-// and rules without requirements never are.
+// Settled reports whether the search for evidence may stop. Findings only add proof, so it
+// may stop once every requirement is met. A condition is never settled early, and rules
+// without requirements never are.
 func (t *Tally) Settled() bool { return t.open == 0 && len(t.of) > 0 }

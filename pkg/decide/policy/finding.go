@@ -54,11 +54,12 @@ func (s ObjectRef) String() string {
 	return s.Kind + " " + s.Namespace + "/" + s.Name
 }
 
-// AskClusterAdmin begins what only a cluster admin can do: nobody is sent to the admins of a team for it.
+// AskClusterAdmin is the prefix of advice that only a cluster admin can follow. Such advice does not name
+// a team's admins.
 const AskClusterAdmin = "ask a cluster admin to "
 
-// Owner phrases what the owner of the resource should do: a cluster's resources are not
-// the reader's to change.
+// Owner returns advice for the owner of the resource: the reader cannot change cluster
+// resources.
 func (s ObjectRef) Owner(what string) string {
 	if s.Namespace == "" && s != (ObjectRef{}) {
 		return AskClusterAdmin + what
@@ -75,20 +76,20 @@ type Proof struct {
 }
 
 // NewProof returns the proof that evidence is by a signer: a key's or certificate's fingerprint, or
-// another name that no two signers share. Without it, nothing is proven. message is one sentence
-// that says what was proven, and extensions say more of the signer.
+// another name that no two signers share. Without a signer, nothing is proven. message is one
+// sentence about what was proven, and extensions describe the signer.
 func NewProof(signer, message string, extensions map[string]any) Proof {
 	return Proof{signer: signer, message: message, extensions: extensions}
 }
 
-// Until returns p as it is known to hold until a time, such as the end of a certificate that has to be valid now, or
-// until it was said before. The zero time bounds nothing.
+// Until returns p with an expiry, such as the end of a certificate that must be valid now. An earlier expiry of p
+// stays. The zero time bounds nothing.
 func (p Proof) Until(at time.Time) Proof {
 	p.until = Sooner(p.until, at)
 	return p
 }
 
-// Sooner returns the earlier of two times, of which zero is never.
+// Sooner returns the earlier of two times. Zero means never.
 func Sooner(x, y time.Time) time.Time {
 	if x.IsZero() || !y.IsZero() && y.Before(x) {
 		return y
@@ -96,7 +97,7 @@ func Sooner(x, y time.Time) time.Time {
 	return x
 }
 
-// Finding returns what was found: Valid, unless p proves nothing.
+// Finding returns the finding of p: Valid, unless p proves nothing.
 func (p Proof) Finding() Finding {
 	if p.signer == "" {
 		return Finding{Reason: ReasonInternalError, Message: "internal error: the evidence was neither verified nor refused"}
@@ -112,11 +113,11 @@ type Finding struct {
 	Source   ObjectRef // the resource that defines the verifier
 	Type     string    // "Cosign", "Notation"
 	signer   string
-	// Unknown says of evidence that is not proven that it could not be read.
+	// Unknown says that evidence could not be read, so it is not proven.
 	Unknown      bool
 	Digest       string // digest of the evidence's manifest
 	ArtifactType string // its kind, from the manifest itself
-	// Message is one sentence that says what was proven, or why nothing was.
+	// Message is one sentence about what was proven, or why nothing was.
 	Message string
 	// Reason is a short machine-readable word for a finding that is not Valid,
 	// such as "WrongKey". Remediation says how to fix it, and Command is a line for a shell that does.
@@ -126,7 +127,7 @@ type Finding struct {
 	Remediation string
 	Command     string
 	Extensions  map[string]any
-	// Until is when what is proven may not hold any more; zero is never. A verdict from it is kept no longer.
+	// Until is when the proof may stop being true; zero is never. A verdict based on it is not cached longer.
 	Until time.Time
 	// Incomplete marks evidence that was not read, or not all of it, because of a limit.
 	// No condition can hold for an image that has some.

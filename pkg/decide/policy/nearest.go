@@ -2,9 +2,9 @@ package policy
 
 import "strings"
 
-// Nearest returns the candidate that a misspelt word most likely stands for: the first
-// of those that the fewest edits lead to, at most a third of the word's length and two
-// at least. Case does not count.
+// Nearest returns the candidate that a misspelt word most likely means: the first of those
+// with the smallest edit distance, which is at most two or a third of the word's length,
+// whichever is larger. It ignores case.
 func Nearest(word string, candidates []string) (string, bool) {
 	best, fewest := "", max(2, len(word)/3)+1
 	for _, candidate := range candidates {
@@ -15,8 +15,8 @@ func Nearest(word string, candidates []string) (string, bool) {
 	return best, best != ""
 }
 
-// edits returns how many characters to insert, remove or replace lead from one word to another: their
-// Levenshtein distance.
+// edits returns the Levenshtein distance of two words: the number of characters to insert, remove or
+// replace.
 func edits(from, to string) int {
 	target := []rune(to)
 	fewest := make([]int, len(target)+1) // from what was read of from to each beginning of target

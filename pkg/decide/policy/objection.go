@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// MaxOthers is how many further objections a [Verdict] keeps. A developer needs to see all that
-// blocks an image, but a cluster may have any number of mandatory policies.
+// MaxOthers is the number of further objections that a [Verdict] keeps. A developer needs to
+// see every obstacle, but a cluster may have any number of mandatory policies.
 const MaxOthers = 7
 
-// maxExplained is how many objections a text explains. It only names the policies of the others.
+// maxExplained is the number of objections that a text explains. For the others, it only names
+// the policies.
 const maxExplained = 4
 
 // Objection says why one policy denies an image, and what to do about it. Its fields are as in [Verdict].
@@ -22,12 +23,12 @@ type Objection struct {
 	Contact     string    `json:"contact,omitempty"`
 }
 
-// Objections returns what v says against an image: first the objection of [Verdict.Policy], then the others.
+// Objections returns the objections of v: first the objection of [Verdict.Policy], then the others.
 func (v Verdict) Objections() []Objection {
 	return append([]Objection{{Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Command: v.Command, Contact: v.Contact}}, v.Others...)
 }
 
-// and returns v, which denies, with the objections of another verdict that denies.
+// and returns v, which denies, with the objections of another verdict that also denies.
 func (v Verdict) and(other Verdict) Verdict {
 	more := other.Objections()
 	room := min(len(more), max(MaxOthers-len(v.Others), 0))
@@ -35,7 +36,7 @@ func (v Verdict) and(other Verdict) Verdict {
 	return v
 }
 
-// Asking returns v with the contact of each policy, if it does not allow.
+// Asking returns v with the contact of each policy, unless v allows.
 func (v Verdict) Asking(contact func(ObjectRef) string) Verdict {
 	if v.outcome == Allowed {
 		return v
@@ -53,7 +54,7 @@ const (
 	ask      = ". Ask: "
 	toFix    = ". To fix: "
 	commands = ". Command: "
-	// elsewhere stands for a command that has no room.
+	// elsewhere replaces a command that does not fit.
 	elsewhere = "landwaiter verify --explain shows the command"
 )
 
@@ -65,7 +66,7 @@ func Fix(remediation, command string) string {
 	return remediation + commands + command
 }
 
-// Advised returns v with advice that comes before what else can be done.
+// Advised returns v with advice that precedes its other advice.
 func (v Verdict) Advised(first string) Verdict {
 	switch {
 	case v.Remediation != "":
@@ -77,7 +78,7 @@ func (v Verdict) Advised(first string) Verdict {
 	return v
 }
 
-// prefixed returns text behind a prefix, "" if there is none.
+// prefixed returns text with a prefix, "" if text is empty.
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""
@@ -119,7 +120,8 @@ func (v Verdict) TextWithin(limit int) string {
 	return strings.Join(texts, also) + prefixed(before, strings.Join(run, " && "))
 }
 
-// named returns objections with a name for the key in each command, if several have one: policies rarely trust the same.
+// named returns objections with a name for the key in each command, if several commands have a key: policies rarely
+// trust the same key.
 func named(all []Objection) []Objection {
 	has := func(d Objection) bool { return d.Command != "" }
 	if first := slices.IndexFunc(all, has); first < 0 || !slices.ContainsFunc(all[first+1:], has) {
@@ -154,14 +156,14 @@ func (d Objection) TextWithin(limit int) string {
 	return text + prefixed(toFix, command)
 }
 
-// size is how long the text of d is at most.
+// size is an upper bound on the length of d's text.
 func (d Objection) size() int {
 	return len(d.Reason) + len(prefixed(ask, d.Contact)) + len(toFix) + len(d.Remediation) + len(prefixed(commands, d.Command))
 }
 
-// within returns the text of d, and its command, in at most limit bytes together. Where that is too little, the end of
-// the reason goes first, which mostly lists more of the same, then the end of the advice, then the contact. A command
-// stays whole, or is left out for where it is shown: half a command does something else.
+// within returns the text of d, and its command, in at most limit bytes together. If they do not fit, it first cuts
+// the end of the reason, which usually lists more of the same, then the end of the advice, then the contact. It never
+// cuts a command, because half a command does something else: it replaces the command by a hint where it is shown.
 func (d Objection) within(limit int) (text, command string) {
 	if d.size() <= limit {
 		return d.Reason + prefixed(ask, d.Contact) + prefixed(toFix, d.Remediation), d.Command
@@ -183,18 +185,20 @@ func (d Objection) within(limit int) (text, command string) {
 	return Cut(d.Reason, limit-used) + contact + advice, d.Command
 }
 
-// leastAdvice is how much of long advice is kept before the contact goes: the advice begins with what a developer can do.
+// leastAdvice is the length of long advice that is kept before the contact is cut: the advice begins with what a
+// developer can do.
 const leastAdvice = 96
 
-// least is how much of limit is for a long reason: it names the policy. What to do has the rest.
+// least is the part of limit for a long reason, which names the policy. The advice gets the
+// rest.
 func (d Objection) least(limit int) int {
 	return min(limit/2, max(limit/3, len(d.Policy.String())+len(ellipsis)))
 }
 
-// Reasons joins the reasons of all objections in at most limit bytes: each has its share of them.
+// Reasons joins the reasons of all objections in at most limit bytes. Each gets an equal share.
 func (v Verdict) Reasons(limit int) string {
 	if len(v.Others) == 0 {
-		return Cut(v.Reason, limit) // without a copy, as nearly always
+		return Cut(v.Reason, limit) // no copy in the common case
 	}
 	var reasons []string
 	for _, d := range v.Objections() {
@@ -206,13 +210,14 @@ func (v Verdict) Reasons(limit int) string {
 	return joinWithin(reasons, also, limit)
 }
 
-// joinWithin joins texts in at most limit bytes. What is longer than its share is cut.
+// joinWithin joins texts in at most limit bytes. It cuts texts that are longer than their
+// share.
 func joinWithin(texts []string, separator string, limit int) string {
 	room := limit - len(separator)*(len(texts)-1)
 	order := slices.Clone(texts)
 	slices.SortFunc(order, func(a, b string) int { return len(a) - len(b) })
 	share := room
-	for i, text := range order { // what the short ones leave is for the others
+	for i, text := range order { // short texts leave their rest to the others
 		if share = room / (len(order) - i); len(text) > share {
 			break
 		}
@@ -237,8 +242,8 @@ func (v Verdict) Contacts(limit int) string {
 	return JoinContacts(contacts, limit)
 }
 
-// JoinContacts joins contacts, each once, in at most limit bytes. Those that have no room are counted,
-// because half an address leads nowhere.
+// JoinContacts joins distinct contacts in at most limit bytes. It counts those that do not fit,
+// because half an address is useless.
 func JoinContacts(contacts []string, limit int) string {
 	var distinct []string
 	for _, c := range contacts {
@@ -258,8 +263,9 @@ func JoinContacts(contacts []string, limit int) string {
 	return Shown(strings.Join(distinct, "; "), limit)
 }
 
-// Remedies joins the advice of all objections, in at most limit bytes, and their commands. Several commands are one
-// line for a shell, because all of them have to run. If there are several objections, the advice names the policies.
+// Remedies joins the advice of all objections, in at most limit bytes, and their commands. Several commands become
+// one line for a shell, because all of them must run. If there are several objections, the advice names the
+// policies.
 func (v Verdict) Remedies(limit int) (remediation, command string) {
 	if len(v.Others) == 0 {
 		return Cut(v.Remediation, limit), v.Command

@@ -2,8 +2,8 @@ package policy
 
 import "errors"
 
-// Remedy is a word for what mends a registry that does not answer as it should. Replicas tell each other the word
-// alone: anyone who may write Events could forge advice, but not what a word says.
+// Remedy is a word for how to repair a registry that does not answer as it should. Replicas only send each other
+// the word: anyone who can write Events could forge advice, but not the text for a word.
 type Remedy string
 
 // The remedies. The zero value says nothing.
@@ -20,7 +20,7 @@ const (
 	RemedyAnswer            Remedy = "Answer"            // the host is silent
 )
 
-// At returns what to do about a host, as one clause. It is empty for a word that is no remedy.
+// At returns what to do about a host, as one clause. It is empty for an unknown word.
 func (r Remedy) At(host string) string {
 	switch r {
 	case RemedyNoSuchHost:
@@ -47,13 +47,13 @@ func (r Remedy) At(host string) string {
 	return ""
 }
 
-// Outside returns what to do about a resource that cannot be used because of something outside it: nothing, unless
-// that lasts.
+// Outside returns what to do about a resource that is unusable because of an external cause: nothing, unless it
+// lasts.
 func Outside(ifItLasts string) string {
 	return "nothing in the resource needs correcting: Landwaiter tries again by itself; if it lasts, " + ifItLasts
 }
 
-// OutsideOf returns what an error says to do because something outside a resource caused it, "" for other errors.
+// OutsideOf returns the advice of an error with an external cause, "" for other errors.
 func OutsideOf(err error) string {
 	var caused interface{ Outside() string }
 	if !errors.As(err, &caused) {
@@ -62,7 +62,7 @@ func OutsideOf(err error) string {
 	return caused.Outside()
 }
 
-// Answers returns what to do if a server does not answer for long.
+// Answers returns what to do if a server does not answer for a long time.
 func Answers(server string) string {
 	return "check that " + server + " answers, and that Landwaiter's pods can reach it"
 }

@@ -8,9 +8,8 @@ import (
 	"unicode"
 )
 
-// maxCauses bounds how many failed findings a reason lists, maxFixes how many remediations,
-// and maxNames how many verifiers: developers need the first ones, and an attacker controls
-// how many there are.
+// maxCauses bounds the failed findings in a reason, maxFixes the remediations, and maxNames
+// the verifiers: developers need the first ones, and an attacker controls their number.
 const (
 	maxCauses = 3
 	maxFixes  = 2
@@ -33,7 +32,7 @@ func (r Requirement) sourceName() string {
 	return r.source.String()
 }
 
-// allowedReason lists the verifiers that are satisfied.
+// allowedReason lists the satisfied verifiers.
 func (r Requirement) allowedReason(findings []Finding) string {
 	var by []string
 	for _, f := range findings {
@@ -44,8 +43,8 @@ func (r Requirement) allowedReason(findings []Finding) string {
 	return fmt.Sprintf("%s is satisfied: %s verified by %s", r.sourceName(), noun(findings), join(unique(by), " and "))
 }
 
-// undecided returns the verdict on evidence that could not be read. If a registry caused some of that,
-// it is the cause.
+// undecided returns the verdict on evidence that could not be read. If a registry is responsible for
+// some of it, the registry is the cause.
 func (r Requirement) undecided(findings []Finding) Verdict {
 	v := NotDecided(r.source, fmt.Sprintf("%s could not be evaluated: %s", r.sourceName(), r.messages(causes(findings, Unknown))))
 	for _, f := range findings {
@@ -59,8 +58,8 @@ func (r Requirement) undecided(findings []Finding) Verdict {
 	return v
 }
 
-// denied returns the verdict on a requirement that is not met: what it wants, what is
-// missing and why, and what to do.
+// denied returns the verdict on an unmet requirement: what it requires, what is missing and
+// why, and what to do.
 func (r Requirement) denied(findings []Finding) Verdict {
 	failed := causes(r.lacking(findings), Invalid)
 	why := r.messages(failed)
@@ -85,8 +84,8 @@ func (r Requirement) denied(findings []Finding) Verdict {
 		Reason: fmt.Sprintf("%s requires %s: %s", r.sourceName(), r.wanted(noun(findings)), why)}
 }
 
-// beyondAll returns the verdict on a requirement for more signers than anyone trusts: nothing that a developer signs helps,
-// so it says who can. Why and remediation are about verifiers that accept nothing.
+// beyondAll returns the verdict on a requirement for more signers than anyone trusts. A developer cannot sign to meet
+// it, so the verdict says who can change it. Why and remediation are about verifiers that accept nothing.
 func (r Requirement) beyondAll(why, remediation, noun string) Verdict {
 	fix := r.source.Owner("lower atLeast of that rule, or trust more signers in its Verifiers")
 	if r.source.Namespace != "" {
@@ -99,7 +98,7 @@ func (r Requirement) beyondAll(why, remediation, noun string) Verdict {
 	return Verdict{Policy: r.source, Reason: joined(reason, why), Remediation: fix + "; no further " + noun + " of the image helps"}
 }
 
-// onlyAre says that there are no more than n of something.
+// onlyAre says that there are only n of something.
 func onlyAre(n int, noun string) string {
 	if n == 1 {
 		return "only 1 " + noun + " is"
@@ -120,7 +119,7 @@ func (r Requirement) wanted(noun string) string {
 	return fmt.Sprintf("a valid %s for %s", noun, names)
 }
 
-// noun says what kind of evidence findings are about.
+// noun returns the kind of evidence of findings.
 func noun(findings []Finding) string {
 	attestations := 0
 	for _, f := range findings {
@@ -137,8 +136,8 @@ func noun(findings []Finding) string {
 	return "signature or attestation"
 }
 
-// lacking returns the findings that explain why r is not met. Failures of a verifier that
-// AllOf has proof of explain nothing, unless there are too few signers.
+// lacking returns the findings that explain why r is not met. If AllOf has proof of a
+// verifier, failures of that verifier explain nothing, unless there are too few signers.
 func (r Requirement) lacking(findings []Finding) []Finding {
 	by, signers := provenBy(findings)
 	if !r.all || len(signers) < r.atLeast {
@@ -170,7 +169,7 @@ func provenBy(findings []Finding) (verifiers, signers []string) {
 	return unique(verifiers), unique(signers)
 }
 
-// cause is one message, and the verifiers that gave it.
+// cause is one message, and the verifiers that returned it.
 type cause struct {
 	message, remediation, command string
 
@@ -178,19 +177,19 @@ type cause struct {
 	verifiers []string
 }
 
-// foreign is the distance of evidence that is not meant for the verifier, and beyond that of verifiers that can accept
-// no evidence, whatever a developer signs.
+// foreign is the distance of evidence for another verifier, and beyond the distance of verifiers that can accept no
+// evidence at all.
 const (
 	foreign = 3
 	beyond  = 4
 )
 
-// distance says how far evidence that was rejected for r was from being accepted. Anyone who can push can attach
-// anything, and images have evidence for several verifiers, so a denial begins with what is nearest.
+// distance ranks how far rejected evidence was from being accepted for r. Anyone who can push can attach
+// anything, and images have evidence for several verifiers, so a denial begins with the nearest.
 func (r Reason) distance() int {
 	switch r {
 	case ReasonWrongKey, ReasonWrongDigest, ReasonUntrustedCertificate, ReasonUntrusted, ReasonTamperedPayload, ReasonTamperedEnvelope, ReasonContentMismatch:
-		return 1 // nobody who is trusted has signed it, as far as is known
+		return 1 // no trusted signer is known to have signed it
 	case ReasonMalformed, ReasonNoLayers, ReasonNoSignature, ReasonUnsupported:
 		return 2
 	case ReasonKeyless, ReasonKeyed, ReasonWrongPredicate:
@@ -202,8 +201,8 @@ func (r Reason) distance() int {
 	}
 }
 
-// causes returns the distinct messages of the findings with a result: what is about evidence that nearly counted comes
-// before what is about evidence of others, else in order.
+// causes returns the distinct messages of the findings with a result. Evidence that nearly counted comes before
+// evidence of others; otherwise the order is kept.
 func causes(findings []Finding, result Result) []cause {
 	var list []cause
 	at, named := map[string]int{}, map[[2]string]bool{}
@@ -231,8 +230,7 @@ func causes(findings []Finding, result Result) []cause {
 	return list
 }
 
-// messages joins the first causes. Where some are about other verifiers than others, each
-// names its own.
+// messages joins the first causes. If they are about different verifiers, each names its own.
 func (r Requirement) messages(all []cause) string {
 	all = summed(all)
 	said := make([]string, 0, maxCauses+1)
@@ -249,7 +247,8 @@ func (r Requirement) messages(all []cause) string {
 	return strings.Join(said, "; ")
 }
 
-// summed returns causes with one for all verifiers that can accept nothing for the same reason. It names them itself.
+// summed returns causes with one cause for all verifiers that can accept nothing for the same reason. That cause
+// names the verifiers itself.
 func summed(all []cause) []cause {
 	var list []cause
 	for i := 0; i < len(all); {
@@ -281,8 +280,8 @@ func (r Reason) sum() string {
 	}
 }
 
-// remedies joins what to do about the first causes, and the commands that do it: any of them will do,
-// unless every verifier is required. Then all commands have to be run, else the first one.
+// remedies joins the advice on the first causes, and the commands. If every verifier is required, all
+// commands must run; otherwise the first one is enough.
 func (r Requirement) remedies(all []cause) (remediation, command string) {
 	var fixes []cause
 	for _, c := range all {
@@ -314,10 +313,10 @@ func (r Requirement) remedies(all []cause) (remediation, command string) {
 	return strings.Join(advice, joiner), strings.Join(run, " && ")
 }
 
-// runCommand stands for a command among other remediations.
+// runCommand refers to a command in a list of remediations.
 const runCommand = "run the command"
 
-// unrepeated returns list without repetitions, in its order.
+// unrepeated returns list without duplicates, in its order.
 func unrepeated(list []string) (kept []string) {
 	for _, text := range list {
 		if !slices.Contains(kept, text) {
@@ -344,12 +343,12 @@ func Cut(s string, limit int) string {
 	return strings.ToValidUTF8(s[:max(limit-len(ellipsis), 0)], "") + ellipsis
 }
 
-// OneLine returns text that a stranger chose as one line: characters that control a
-// terminal, show nothing or reorder what follows become spaces, so that nobody can forge a
-// second line. The API server drops an admission warning with one.
+// OneLine returns text that a stranger chose as one line: characters that control a terminal,
+// are invisible or reorder text become spaces, so that nobody can forge a second line. The
+// API server drops an admission warning that contains one.
 func OneLine(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return s // without a copy, as nearly always
+		return s // no copy in the common case
 	}
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

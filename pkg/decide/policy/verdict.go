@@ -33,29 +33,29 @@ func (o Outcome) String() string {
 // Verdict is a decision about one image. Reason is one sentence that names the
 // resource that decided, Policy.
 //
-// Verdicts that others make deny. Only [Decide] allows because of proof, [Unverified] because of a
-// rule and [AllowedByException] because of an exception; [Combined] and [Restore] pass on what these said. The
-// last four believe their caller: they are package verify's, and Restore a cache's.
+// Other packages can only make verdicts that deny. [Decide] allows because of proof, [Unverified] because of a
+// rule and [AllowedByException] because of an exception; [Combined] and [Restore] pass on such verdicts. The
+// last four trust their caller: package verify, and a cache for Restore.
 type Verdict struct {
 	outcome Outcome
 	Policy  ObjectRef
 	Reason  string
-	// Cause says in a word why a verdict is Undecided: ReasonUnreachable if a registry did not answer
+	// Cause is a word for why a verdict is Undecided: ReasonUnreachable if a registry did not answer
 	// as it should. It may be empty.
 	Cause Reason
-	// Remedy is the word for Remediation if that is what mends a registry that is the cause. Only an Undecided
-	// verdict has one.
+	// Remedy is the word for Remediation if a registry is the cause and the word says how to repair it. Only
+	// an Undecided verdict has one.
 	Remedy Remedy
-	// Remediation says what to do about a verdict that does not allow, as one clause
-	// without a full stop: what a developer can do first. It is empty if there is nothing to add.
+	// Remediation says what to do about a verdict that does not allow, as one clause without a
+	// full stop, beginning with what a developer can do. It is empty if there is nothing to add.
 	Remediation string
-	// Command makes the evidence that is missing, as a line for a shell. It may be empty.
+	// Command creates the missing evidence, as a line for a shell. It may be empty.
 	Command string
 	// Contact says whom to ask about Policy, in one line. It may be empty.
 	Contact string
-	// Others are further objections, at most [MaxOthers]: of other policies, and about what else this
-	// policy requires. They cost no further work, so the list may be incomplete. More counts those
-	// that had no room. Both are empty unless the outcome is Denied.
+	// Others are further objections, at most [MaxOthers]: of other policies, and about other
+	// requirements of this policy. They cost no further work, so the list may be incomplete. More
+	// counts the objections that did not fit. Both are empty unless the outcome is Denied.
 	Others []Objection
 	More   int
 	// Warning explains why the image would be denied if the policy were enforced.
@@ -86,8 +86,8 @@ func AllowedByException(v Verdict, reason, warning string) Verdict {
 	return Verdict{outcome: Allowed, Policy: v.Policy, Unverified: true, Reason: reason, Warning: warning}
 }
 
-// Restore returns v with the outcome that a word names, as [Outcome.String] returned it. It is for
-// verdicts that were kept, which are Allowed or Denied: every other word is an error.
+// Restore returns v with the outcome that a word of [Outcome.String] names. It is for cached
+// verdicts, which are Allowed or Denied: every other word is an error.
 func Restore(word string, v Verdict) (Verdict, error) {
 	switch word {
 	case Allowed.String():
@@ -100,8 +100,8 @@ func Restore(word string, v Verdict) (Verdict, error) {
 	return v, nil
 }
 
-// WithWarning adds a warning to a verdict that allows, which is then doubtful. Any other verdict is
-// returned as it is.
+// WithWarning adds a warning to a verdict that allows, which is then doubtful. It returns any other
+// verdict unchanged.
 func (v Verdict) WithWarning(warning string) Verdict {
 	if warning == "" || v.outcome != Allowed {
 		return v
@@ -117,8 +117,8 @@ func joined(one, other string) string {
 	return one + "; " + other
 }
 
-// warn returns v as a policy that only warns decides: a verdict that does not allow
-// becomes one that allows with a warning.
+// warn returns the verdict of a policy that only warns: a verdict that does not allow becomes
+// one that allows with a warning.
 func (v Verdict) warn() Verdict {
 	if v.outcome == Allowed {
 		return v
@@ -127,16 +127,17 @@ func (v Verdict) warn() Verdict {
 		Reason: fmt.Sprintf("%s only warns: %s", v.Policy, v.Reason)}
 }
 
-// Combined is the verdict of all policies that apply to one image. It is Denied if any denies, by the
-// first that does and with the objections of the others, else Undecided if any is. Policies that only
-// warn turn what they would deny into a warning; alone they allow nothing. The zero value denies.
+// Combined is the verdict of all policies that apply to one image. It is Denied if any policy denies,
+// by the first one that does and with the objections of the others, else Undecided if any policy is
+// undecided. A policy that only warns adds a warning in place of a denial; alone it allows nothing.
+// The zero value denies.
 type Combined struct {
 	verdict  Verdict
 	enforced bool // some policy does not only warn
 	some     bool
 }
 
-// Add adds the verdict of a policy, which warns says only warns.
+// Add adds the verdict of a policy. warns says that the policy only warns.
 func (c *Combined) Add(v Verdict, warns bool) {
 	if warns {
 		v = v.warn()
@@ -160,7 +161,7 @@ func (c *Combined) Add(v Verdict, warns bool) {
 	c.some = true
 }
 
-// Verdict returns the verdict of what was added.
+// Verdict returns the combined verdict.
 func (c *Combined) Verdict() Verdict {
 	if !c.enforced {
 		return Verdict{Reason: "internal error: no policy is enforced"}

@@ -8,8 +8,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// absent returns the finding of a verifier for whose kind of evidence subject has none:
-// what is missing, where was looked, and the command that makes it. Of listed manifests that refer to subject, none was of that kind.
+// absent returns the finding of a verifier if subject has no evidence of its kind: what is missing, where it was
+// looked for, and the command that creates it. None of the listed manifests that refer to subject was of that kind.
 func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
 	what, kind, tag := "signature", strings.ToLower(v.Type)+" signature", ""
 	switch v.Type {
@@ -34,7 +34,7 @@ func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
 		Message: fmt.Sprintf("no %s was found (looked at %s)", what, looked)})
 }
 
-// makes returns the command that makes evidence of v for subject, "" if none is known.
+// makes returns the command that creates evidence of v for subject, "" if none is known.
 func (v *Verifier) makes(subject image.Reference) string {
 	if v.Command == "" {
 		return ""
@@ -42,7 +42,8 @@ func (v *Verifier) makes(subject image.Reference) string {
 	return fmt.Sprintf("%s %s@%s", v.Command, subject.Name(), subject.Digest)
 }
 
-// withCommand adds to f who signs, and the command that makes such evidence as v wants, if that mends f. It has all options: without them it might publish the evidence.
+// withCommand adds to f who signs, and the command that creates the evidence that v wants, if that fixes f. The
+// command has all options: without them it might publish the evidence.
 func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy.Finding {
 	if f.Result() != policy.Invalid || f.Remediation == "" {
 		return f
@@ -60,8 +61,8 @@ func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy
 	return f
 }
 
-// unknown returns the finding for a name that is not among the verifiers that apply. The
-// first Verifier of a namespace hides every ClusterVerifier there, which is the usual cause.
+// unknown returns the finding for a name that none of the applicable verifiers has. Usually,
+// the first Verifier of a namespace hides every ClusterVerifier there.
 func (l *Tier) unknown(source policy.ObjectRef, name string) policy.Finding {
 	f := policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier}
 	own := l.own()
@@ -97,7 +98,7 @@ func (l *Tier) unknown(source policy.ObjectRef, name string) policy.Finding {
 	return f
 }
 
-// own returns the namespace whose Verifiers apply, "" if the cluster's do.
+// own returns the namespace whose Verifiers apply, "" if the cluster's apply.
 func (l *Tier) own() string {
 	if len(l.Verifiers) == 0 {
 		return ""
@@ -105,7 +106,7 @@ func (l *Tier) own() string {
 	return l.Verifiers[0].Source.Namespace
 }
 
-// names returns the first names of the verifiers that apply.
+// names returns the first names of the applicable verifiers.
 func (l *Tier) names() string {
 	const most = 3
 	var list []string
@@ -118,8 +119,8 @@ func (l *Tier) names() string {
 	return strings.Join(list, ", ")
 }
 
-// extend says what to do where no verifier is for an image, although a policy requires one. A Verifier in the namespace
-// does not count for a mandatory policy, and for any other policy of the cluster it hides every ClusterVerifier.
+// extend says what to do if a policy requires a verifier and none matches the image. A Verifier in the namespace does
+// not count for a mandatory policy, and for any other policy of the cluster it hides every ClusterVerifier.
 func (l *Tier) extend(policy policy.ObjectRef) string {
 	own := l.own()
 	switch {
@@ -131,7 +132,7 @@ func (l *Tier) extend(policy policy.ObjectRef) string {
 	return "create a Verifier for it in the namespace, or ask a cluster admin to add it to a ClusterVerifier"
 }
 
-// nothing returns the task of a tier without policies of which no verifier is for an image.
+// nothing returns the task of a tier without policies if no verifier matches the image.
 func (l *Tier) nothing(ref image.Reference) task {
 	t := known(l, policy.Verdict{Reason: fmt.Sprintf("there is no policy, and no Verifier applies to %s", ref.Name()),
 		Remediation: "create a Verifier in the namespace whose images match it, or ask a cluster admin for one"})
@@ -139,8 +140,8 @@ func (l *Tier) nothing(ref image.Reference) task {
 	return t
 }
 
-// withoutNamespace says why an image is denied about which the cluster's resources say nothing, and
-// what to do: whoever asks may have forgotten the namespace, which may have some.
+// withoutNamespace says why an image is denied for which the cluster has no rules, and what to do:
+// the caller may have forgotten the namespace, which may have some.
 func withoutNamespace(ref image.Reference) (reason, fix string) {
 	return fmt.Sprintf("no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no ClusterVerifier applies to %s", ref.Name()),
 		"give the pod's namespace (for commands: add --namespace), or ask a cluster admin for a ClusterVerifier"

@@ -17,12 +17,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Namespace is the name of a Kubernetes namespace, or Cluster. It isolates: cache keys,
-// credentials and rules are a namespace's own. It is always an argument of its own,
-// never part of another string.
+// Namespace is the name of a Kubernetes namespace, or Cluster. It isolates: each namespace
+// has its own cache keys, credentials and rules. It is always an explicit argument, never
+// part of another string.
 type Namespace string
 
-// Cluster stands for "no namespace": cluster resources only.
+// Cluster means "no namespace": cluster resources only.
 const Cluster Namespace = ""
 
 var dns1123Label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -36,8 +36,8 @@ func ParseNamespace(s string) (Namespace, error) {
 	return Namespace(s), nil
 }
 
-// Label returns n as one word for keys, metrics and tables: "-" for [Cluster], which is
-// not a valid namespace name.
+// Label returns n as one word for keys, metrics and tables: "-" for [Cluster], which is not a
+// valid namespace name.
 func (n Namespace) Label() string {
 	if n == Cluster {
 		return "-"
@@ -53,13 +53,13 @@ func (n Namespace) Describe() string {
 	return "namespace " + string(n)
 }
 
-// Account is who pays for work: limits on images in flight, on requests to registries
-// and on memory apply per account, while a [Namespace] isolates. The namespaces of one
-// Tenant share an account; a namespace without one has its own. An empty Account never
-// means no limit: use [Namespace.Account] in its place.
+// Account is the unit that pays for work: limits on images in flight, on requests to
+// registries and on memory apply per account, while a [Namespace] isolates. The namespaces of
+// one Tenant share an account; a namespace without a Tenant has its own. An empty Account
+// never means no limit: use [Namespace.Account] instead.
 type Account string
 
-// Account returns the account of a namespace that shares none. The prefix keeps it apart
+// Account returns the account of a namespace that shares none. The prefix distinguishes it
 // from other kinds of accounts.
 func (n Namespace) Account() Account { return Account("namespace/" + n.Label()) }
 
@@ -73,19 +73,19 @@ func (a Account) Describe() string { return strings.Replace(string(a), "/", " ",
 // verified against desc. Each blob is read once per image.
 type Fetch func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error)
 
-// Subject is the image that evidence is about.
+// Subject is the image that the evidence refers to.
 type Subject struct {
 	Reference  image.Reference    // with a digest
 	Descriptor ocispec.Descriptor // of the manifest or index that the digest names
 
-	describedBy Registry // that Descriptor is from
-	stated      bool     // Descriptor is what an index says
+	describedBy Registry // that Descriptor comes from
+	stated      bool     // Descriptor is what an index states
 }
 
 // Signature is one candidate signature: one layer of one manifest that refers
 // to the subject. Only its digests have been verified.
 type Signature struct {
-	Descriptor ocispec.Descriptor // of the manifest, as the registry listed it
+	Descriptor ocispec.Descriptor // of the manifest, as listed by the registry
 	Manifest   ocispec.Manifest
 	Layer      ocispec.Descriptor // one of Manifest.Layers
 }
@@ -98,8 +98,8 @@ type Checker interface {
 	Accepts(s Signature) bool
 
 	// Check returns the proof that s is a valid signature of subject. Its error is a [Refusal]
-	// or a [PermanentError] for evidence that a retry would not help, and any other for what
-	// could not be read. Certificates are judged as of now.
+	// or a [PermanentError] if a retry cannot help, and any other error if evidence could not be
+	// read. Certificates are judged as of now.
 	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) (policy.Proof, error)
 }
 
@@ -113,10 +113,9 @@ type Key struct {
 	Image      string // normalised reference
 }
 
-// String returns "landwaiter:<namespace>:<kind>:<hash>", so that access rules on the
-// prefix "landwaiter:<namespace>:" can confine a tenant. The namespace is its
-// [Namespace.Label]. The hash covers every field with its length, so that no two keys
-// collide.
+// String returns "landwaiter:<namespace>:<kind>:<hash>", so that access rules on the prefix
+// "landwaiter:<namespace>:" can confine a tenant. The namespace is its [Namespace.Label]. The
+// hash covers every field with its length, so no two keys collide.
 func (k Key) String() string {
 	hash := sha256.New()
 	for _, part := range []string{string(k.Namespace), string(k.Kind), k.UID, k.Generation, k.Image} {
@@ -128,7 +127,7 @@ func (k Key) String() string {
 	return "landwaiter:" + k.Namespace.Label() + ":" + string(k.Kind) + ":" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// Kind says what a cached value is about.
+// Kind is the kind of a cached value.
 type Kind string
 
 const (
@@ -136,7 +135,7 @@ const (
 	KindVerdict Kind = "verdict"
 	// KindTag is the digest of a tag; Key.Image is host/repository:tag.
 	KindTag Kind = "tag"
-	// KindEvidence is what a registry holds about a digest; Key.Image is host/repository@digest,
+	// KindEvidence is a registry's evidence about a digest; Key.Image is host/repository@digest,
 	// and Key.Generation that of the [Registry].
 	KindEvidence Kind = "evidence"
 )
@@ -150,8 +149,8 @@ type Entry struct {
 	Findings   []policy.Finding
 }
 
-// Cache keeps entries for a time. Its methods are quick and never fail: a cache that is
-// down is empty, and an entry in doubt is a miss.
+// Cache keeps entries for a time. Its methods are fast and never fail: a cache that is down
+// is empty, and a doubtful entry is a miss.
 type Cache interface {
 	Get(ctx context.Context, key Key) (Entry, bool)
 	// Recall is Get from this process's memory alone: it never waits.
@@ -165,18 +164,18 @@ type Result struct {
 	Reference image.Reference
 	Digest    digest.Digest // empty if it was not resolved
 	Verdict   policy.Verdict
-	// Exception names the exception that allows the image although Verdict.Policy denies it
-	// (a Namespace for break-glass), and ExceptionEnds says until when. They are zero for
-	// every other result. They are no part of a verdict, because verdicts are cached.
+	// Exception names the exception that allows the image although Verdict.Policy denies it (a
+	// Namespace for break-glass), and ExceptionEnds says until when. They are zero for every
+	// other result. They are not part of the verdict, because verdicts are cached.
 	Exception     policy.ObjectRef
 	ExceptionEnds time.Time
 	Findings      []policy.Finding
 	Cached        bool
 	Stages        []Stage // in order of their end; empty for a verdict in memory
-	// Overloaded says that too many images were in flight to begin the work.
+	// Overloaded says that the work did not start because too many images were in flight.
 	Overloaded bool
-	// Looked says where evidence was looked for, tier by tier; empty for a cached result. Lists may be kept from an
-	// earlier verification.
+	// Looked lists the locations that were searched for evidence, tier by tier; empty for a cached result. Lists
+	// may come from an earlier verification.
 	Looked []Looked
 	// Answered is when a registry last answered during this verification. It is zero if everything came from a cache.
 	Answered time.Time
@@ -186,18 +185,18 @@ type Result struct {
 // until resources or evidence change.
 func (r Result) Decided() bool { return r.Verdict.Outcome() != policy.Undecided }
 
-// Answer is a [Result] in one word. Logs, metrics, traces, reports and commands read it, each
-// with its own words where it has others.
+// Answer is a [Result] in one word. Logs, metrics, traces, reports and commands use it; some
+// have their own words for it.
 type Answer string
 
 // The answers. The zero Answer does not allow.
 const (
-	AnswerAllowed     Answer = "allowed"    // or, where a digest is asked for, pinned
+	AnswerAllowed     Answer = "allowed"    // or, if the caller asks for a digest, pinned
 	AnswerUnverified  Answer = "unverified" // allowed by policies that verify nothing
 	AnswerWarned      Answer = "warned"     // allowed by a policy that only warns
 	AnswerByException Answer = "excepted"   // denied by policies, allowed by an exception or break-glass
 	AnswerDenied      Answer = "denied"
-	AnswerInvalid     Answer = "invalid" // what was asked for is no image; no Result says so
+	AnswerInvalid     Answer = "invalid" // the request names no image; no Result has it
 	AnswerUndecided   Answer = "undecided"
 )
 
@@ -228,13 +227,13 @@ func (r Result) Answer() Answer {
 	return AnswerAllowed
 }
 
-// Stage is how long one step of a verification took.
+// Stage is the duration of one step of a verification.
 type Stage struct {
 	Name     string
 	Began    time.Time
 	Duration time.Duration
-	// Verifier is whose check it was; zero for other stages.
+	// Verifier is the verifier of a check; zero for other stages.
 	Verifier policy.ObjectRef
-	// Detail says what the stage was about, such as an image or a digest.
+	// Detail is the object of the stage, such as an image or a digest.
 	Detail string
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// blobs reads content for one image: each blob once at a location, at most left bytes in all, and no
-// more than the account has memory for. Every caller shares the context of the image's
-// work, so one read may serve all.
+// blobs reads content for one image: each blob once per location, at most left bytes in total, and
+// within the memory of the account. Every caller shares the context of the image's work, so one read
+// may serve all.
 type blobs struct {
 	budget *budget
 	kept   *kept
-	part   int64           // of the bytes, which a location may take until whole is closed
-	whole  <-chan struct{} // closed once it is known which locations list what
+	part   int64           // part of the bytes that a location may take until whole is closed
+	whole  <-chan struct{} // closed once every location has been listed
 	reads  sync.WaitGroup
 
 	mu    sync.Mutex
@@ -38,16 +38,16 @@ func newBlobs(budget *budget, kept *kept, locations int, whole <-chan struct{}) 
 	return &blobs{budget: budget, kept: kept, part: budget.imageBytes / int64(max(locations, 1)), whole: whole, left: budget.imageBytes, small: smallBytes, taken: map[string]int64{}, blobs: map[string]*blob{}}
 }
 
-// answer is what one location answers.
+// answer is the answer of one location.
 type answer struct {
 	from    string
 	content []byte
 	err     error
 }
 
-// fetch reads a blob of at most limit bytes at the first of the locations that serves it. It asks the next one if one
-// fails or keeps it waiting. where returns the locations, at least one, and may return more until whole is closed. The
-// blob is charged times × its size.
+// fetch reads a blob of at most limit bytes from the first location that serves it. It tries the next one if one
+// fails or is slow. where returns the locations, at least one, and may return more until whole is closed. The blob is
+// charged times × its size.
 func (b *blobs) fetch(ctx context.Context, where func() []Location, desc ocispec.Descriptor, limit, times int64) ([]byte, error) {
 	if desc.Size > b.budget.imageBytes {
 		return nil, b.tooLarge(fmt.Sprintf("%s is %d bytes large", desc.Digest, desc.Size))
@@ -59,7 +59,7 @@ func (b *blobs) fetch(ctx context.Context, where func() []Location, desc ocispec
 	if err != nil {
 		return nil, err
 	}
-	answers, errs := make(chan answer), map[string]error{} // by location; nil while it is asked
+	answers, errs := make(chan answer), map[string]error{} // by location; nil while the request runs
 	ended := make(chan struct{})
 	defer close(ended)
 	slow := time.NewTimer(patience)
@@ -94,20 +94,19 @@ func (b *blobs) fetch(ctx context.Context, where func() []Location, desc ocispec
 			asking--
 		case <-slow.C:
 			next = true
-			slow.Reset(patience) // by then another location may list it
+			slow.Reset(patience) // meanwhile, another location may list it
 		case <-whole:
 			whole = nil
-		case <-done: // what was asked ends, too
+		case <-done: // pending requests end, too
 			done = nil
 		}
 	}
 }
 
-// take takes what a blob costs, once. Until it is known which locations list what, one takes no more than its part: what
-// is over waits, and fails only if all is used up then.
+// take charges a blob, once. Until every location has been listed, one takes at most its part. Requests beyond it
+// wait, and fail only if everything is used up then.
 func (b *blobs) take(ctx context.Context, location string, desc ocispec.Descriptor, times int64) (*blob, error) {
-	// Size and media type are part of the identity: with them the registry
-	// client decides what it reads and how.
+	// Size and media type are part of the identity: the registry client reads by them.
 	key := fmt.Sprintf("%s %d %s", desc.Digest, desc.Size, desc.MediaType)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +151,7 @@ func (b *blobs) awaitWhole(ctx context.Context) error {
 	}
 }
 
-// unasked returns the first location that is not in asked, one before all others that another caller has asked already.
+// unasked returns the first location that is not in asked. It prefers one that another caller has already asked.
 func (b *blobs) unasked(blob *blob, where []Location, asked map[string]error) (Location, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,8 +195,8 @@ func (b *blobs) read(ctx context.Context, blob *blob, location Location, desc oc
 	return blob.reads[location.Name]
 }
 
-// failures returns one error for locations that all failed, in their order. With more, others might not have failed had ctx
-// not ended, which is ended.
+// failures returns one error for locations that all failed, in their order. If more is set, others might have
+// succeeded if ctx had not ended. ctx has ended.
 func failures(where []Location, errs map[string]error, ended error, more bool) error {
 	var all []error
 	for _, location := range where {

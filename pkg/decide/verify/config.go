@@ -13,24 +13,25 @@ import (
 // and requirements. It is immutable. The zero value denies every image.
 type Config struct {
 	Namespace Namespace
-	// Account is the account that work counts against. Namespaces with the same
-	// account share its limits; empty means an account of the namespace's own.
+	// Account is the account that pays for the work. Namespaces with the same account share its
+	// limits; empty means the namespace's own account.
 	Account Account
-	// UID is that of the Kubernetes namespace, so that a recreated namespace does not
-	// inherit cached results.
+	// UID is the UID of the Kubernetes namespace, so that a recreated namespace does not inherit
+	// cached results.
 	UID string
 	// Generation is a hash of every specification and trust material that can
 	// change a verdict.
 	Generation string
-	// Limits are those of the account.
+	// Limits are the limits of the account.
 	Limits Limits
-	// MandatoryGeneration is a hash of what can change the verdict of the mandatory Tiers alone.
+	// MandatoryGeneration is a hash of everything that can change the verdict of the mandatory
+	// Tiers alone.
 	MandatoryGeneration string
 	// Tiers must all allow: the namespace's own policy, each mandatory policy, and then the
 	// policies that only warn, which can only add a warning.
 	Tiers []Tier
-	// Exceptions allow single images that Tiers deny, and BreakGlass, unless it is nil,
-	// every image that Tiers do not allow. They are no part of Generation.
+	// Exceptions allow single images that Tiers deny, and BreakGlass, unless it is nil, every
+	// image that Tiers do not allow. They are not part of Generation.
 	Exceptions []Exception
 	BreakGlass *Exception
 }
@@ -53,33 +54,33 @@ type Limits struct {
 type Tier struct {
 	Source   policy.ObjectRef
 	Registry Registry
-	// Verifiers lists those that apply, sorted by name: one that is out of order may look missing,
-	// which denies. Tiers that share a verifier share the pointer and its findings.
+	// Verifiers lists the applicable verifiers, sorted by name: one that is out of order may seem
+	// to be missing, which denies. Tiers that share a verifier share the pointer and its findings.
 	Verifiers []*Verifier
 	// Home is the home namespace of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer
 	// level that would decide if it were enforced.
 	Home    string
 	Lenient policy.ObjectRef
 	Judge   Judge
-	// Contacts say whom to ask about policies, and Contact about those that say nobody: developers ask
-	// the admins of their own team first, whoever wrote the policy.
+	// Contacts are the contacts of the policies, and Contact is used for policies without one:
+	// developers ask the admins of their own team first, regardless of who wrote the policy.
 	Contacts []Contact
 	Contact  string
-	// Next judges the images that a Judge with [DefaultInherit] leaves to further levels. Without it,
-	// they are denied.
+	// Next judges the images that a Judge with [DefaultInherit] leaves to the next levels. Without
+	// it, they are denied.
 	Next *Tier
-	// Warns says that the tier only adds a warning where it would deny, and Mandatory that only exceptions with
+	// Warns says that the tier adds a warning instead of denying, and Mandatory that only exceptions with
 	// overrideMandatory apply.
 	Warns, Mandatory bool
 }
 
-// Contact says whom to ask about a policy, in one line.
+// Contact is the contact of a policy, in one line.
 type Contact struct {
 	Policy policy.ObjectRef
 	Text   string
 }
 
-// contact says whom to ask about a policy of l, "" if nobody is named.
+// contact returns the contact of a policy of l, "" if it has none.
 func (l *Tier) contact(of policy.ObjectRef) string {
 	for _, c := range l.Contacts {
 		if c.Policy == of {
@@ -89,8 +90,8 @@ func (l *Tier) contact(of policy.ObjectRef) string {
 	return l.Contact
 }
 
-// ContactsOf says whom to ask about policies by their names, in that order. For what no policy caused, which has the
-// name "" or that of the zero ObjectRef, these are the admins of the team.
+// ContactsOf returns the contacts of policies by their names, in the given order. If no policy is the cause, which
+// has the name "" or that of the zero ObjectRef, the contacts are the admins of the team.
 func (c *Config) ContactsOf(names []string) (found []string) {
 	texts := map[string]string{}
 	for _, of := range c.Contacts() {
@@ -107,7 +108,7 @@ func (c *Config) ContactsOf(names []string) (found []string) {
 	return found
 }
 
-// Contacts say whom to ask about the policies that can deny an image, each policy once.
+// Contacts returns the contacts of the policies that can deny an image, each policy once.
 func (c *Config) Contacts() []Contact {
 	var found []Contact
 	seen := map[policy.ObjectRef]bool{}
@@ -132,13 +133,13 @@ func sources(rules []Rule) []policy.ObjectRef {
 	return made
 }
 
-// Judge says how a tier judges images. Only its constructors make one that does not deny all: the
-// zero value denies every image.
+// Judge defines how a tier judges images. Only its constructors make one that does not deny every
+// image, as the zero value does.
 type Judge struct {
 	kind    judgeKind
 	rules   []Rule
 	rest    Default
-	refuses error // why it judges no image
+	refuses error // why it denies every image
 }
 
 type judgeKind uint8
@@ -164,15 +165,15 @@ const (
 // ByRules returns the Judge of policies: the first rule that matches an image decides.
 func ByRules(rules []Rule, rest Default) Judge { return Judge{rules: rules, rest: rest} }
 
-// ByVerifiers returns the Judge for where no policy applies: every verifier that matches the image
-// must pass, and at least one must match.
+// ByVerifiers returns the Judge that applies without a policy: every verifier that matches the
+// image must pass, and at least one must match.
 func ByVerifiers() Judge { return Judge{kind: byVerifiers} }
 
-// OnlyWarnings returns the Judge for where all policies that apply only warn: every image is
+// OnlyWarnings returns the Judge that applies if all policies only warn: every image is
 // allowed, with the warnings of other tiers.
 func OnlyWarnings() Judge { return Judge{kind: onlyWarnings} }
 
-// Refusing returns j as the Judge of a resource that cannot be used: it denies every image, and why is the reason.
+// Refusing returns j as the Judge of an unusable resource: it denies every image for the reason why.
 func (j Judge) Refusing(why error) Judge {
 	if j.refuses = why; why == nil {
 		j.refuses = errors.New("it cannot be used")
@@ -186,7 +187,7 @@ func (j Judge) Rules() []Rule { return j.rules }
 // Default returns what happens to images that no rule matches.
 func (j Judge) Default() Default { return j.rest }
 
-// Why returns why j refuses all, "" if it does not.
+// Why returns why j denies every image, "" if it does not.
 func (j Judge) Why() string {
 	if j.refuses == nil {
 		return ""
@@ -194,10 +195,10 @@ func (j Judge) Why() string {
 	return j.refuses.Error()
 }
 
-// Usable reports whether j judges images one by one, and does not refuse all.
+// Usable reports whether j judges images individually, rather than denying all of them.
 func (j Judge) Usable() bool { return j.refuses == nil }
 
-// Required returns the verifiers that l, and what judges the images that it leaves, require of some
+// Required returns the verifiers that l, and the tiers that it leaves images to, require for some
 // image.
 func (l *Tier) Required() []*Verifier {
 	var required []*Verifier
@@ -213,12 +214,12 @@ func (l *Tier) Required() []*Verifier {
 	return required
 }
 
-// Selects reports whether r requires v, of the images that v is for.
+// Selects reports whether r requires v for some of its images.
 func (r Requirement) Selects(v *Verifier) bool {
 	return r.Condition != nil || slices.Contains(r.Types, v.Type) || slices.Contains(r.AnyOf, v.Source.Name) || slices.Contains(r.AllOf, v.Source.Name)
 }
 
-// Rule states what a policy requires of the images that it matches.
+// Rule defines what a policy requires of the images that it matches.
 type Rule struct {
 	Source  policy.ObjectRef
 	Images  []image.Pattern
@@ -246,7 +247,7 @@ const (
 type Requirement struct {
 	AnyOf, AllOf []string         // names of verifiers
 	Types        []string         // any verifier of these types that matches the image
-	Condition    policy.Condition // on what every verifier that matches the image has proven
+	Condition    policy.Condition // on the proofs of every verifier that matches the image
 	AtLeast      int              // distinct signers, 1 or more
 }
 
@@ -256,20 +257,19 @@ type Verifier struct {
 	Type    string // "Cosign", "Notation"
 	Images  []image.Pattern
 	Checker Checker
-	// Command is the command that makes such evidence, as users type it, without the image
-	// at its end. It is empty if nobody makes it by hand. SignAs is what to do first, such as who signs, in a clause; it
-	// may be empty.
+	// Command creates the evidence, as users type it, without the image at its end. It is empty if nobody creates it by
+	// hand. SignAs is the step before it, such as logging in as the signer, in a clause; it may be empty.
 	Command, SignAs string
-	// Signers lists everyone whose evidence can count, as proofs name them; nil means that their number is
-	// unbounded.
+	// Signers lists everyone whose evidence can count, by the names in proofs; nil means that their number
+	// is unbounded.
 	Signers []string
-	// Broken, if set, says why the verifier is unusable: all evidence is then invalid, and Checker is
+	// Broken, if set, is why the verifier is unusable: all evidence is then invalid, and Checker is
 	// not called.
 	Broken error
 }
 
-// Trusted returns how many distinct signers verifiers trust together, at most, and false if that is not known. A broken
-// verifier trusts nobody.
+// Trusted returns an upper bound on the distinct signers that verifiers trust together, and false if it is unknown. A
+// broken verifier trusts nobody.
 func Trusted(verifiers []*Verifier) (int, bool) {
 	distinct := map[string]bool{}
 	for _, v := range verifiers {
@@ -286,7 +286,7 @@ func Trusted(verifiers []*Verifier) (int, bool) {
 	return len(distinct), true
 }
 
-// account returns the account that work counts against. It is never empty.
+// account returns the account that pays for the work. It is never empty.
 func (c *Config) account() Account { return cmp.Or(c.Account, c.Namespace.Account()) }
 
 // matches reports whether v applies to ref. A broken verifier without patterns matches
@@ -299,7 +299,7 @@ func matchesAny(patterns []image.Pattern, ref image.Reference) bool {
 	return slices.ContainsFunc(patterns, func(p image.Pattern) bool { return p.Match(ref) })
 }
 
-// part is a [Config], or its mandatory tiers alone. Their verdicts are cached separately, because they
+// part is a [Config], or only its mandatory tiers. Their verdicts are cached separately, because they
 // only change with the mandatory policies.
 type part struct {
 	*Config
@@ -325,7 +325,7 @@ func (p part) verdictKey(ref image.Reference) Key {
 	return Key{Namespace: p.Namespace, Kind: KindVerdict, UID: p.UID, Generation: p.generation(), Image: ref.Host + "/" + ref.Repository + "@" + ref.Digest.String()}
 }
 
-// tagKey returns the cache key of the digest of a tag that every tier agrees on.
+// tagKey returns the cache key of the digest on which every tier agrees for a tag.
 func (p part) tagKey(ref image.Reference) Key {
 	return Key{Namespace: p.Namespace, Kind: KindTag, UID: p.UID, Generation: p.generation(), Image: ref.String()}
 }

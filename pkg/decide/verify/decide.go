@@ -16,8 +16,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
-// ranked is a finding with its position in the evidence, so that results do not depend
-// on the order in which checks end. The position may change until its search ends.
+// ranked is a finding with its position in the evidence, so that results do not depend on the
+// order in which checks end. The position may change until its search ends.
 type ranked struct {
 	rank    *int
 	finding policy.Finding
@@ -27,7 +27,7 @@ type ranked struct {
 type board struct {
 	subject image.Reference
 	tasks   []task
-	tallies []*policy.Tally // of the tasks; nil for those that are known
+	tallies []*policy.Tally // of the tasks; nil for known tasks
 	budget  *budget
 	settled func() // stops the searches
 	// enforced is called when only tiers that warn need more evidence. It may be
@@ -40,8 +40,8 @@ type board struct {
 	closed bool
 }
 
-// check is a verifier that runs on the evidence of one registry. What one tier's
-// registry shows never counts for a tier with another one.
+// check is a verifier that runs on the evidence of one registry. Evidence in one tier's
+// registry never counts for a tier with another registry.
 type check struct {
 	registry Registry
 	verifier *Verifier
@@ -57,10 +57,9 @@ func newBoard(subject image.Reference, tasks []task, budget *budget, settled, en
 	return b
 }
 
-// add records a finding of v on the evidence of a registry, unless the verdict is
-// already settled: later findings are only errors from canceled searches. It costs the
-// same however many findings there are, and without memory for another one the search
-// ends.
+// add records a finding of v on the evidence of a registry, unless the verdict is settled:
+// later findings are only errors of canceled searches. Its cost does not depend on the number
+// of findings. If there is no memory for another one, the search ends.
 func (b *board) add(registry Registry, v *Verifier, rank *int, finding policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +79,7 @@ func (b *board) add(registry Registry, v *Verifier, rank *int, finding policy.Fi
 	}
 }
 
-// look records what the locations of a registry hold.
+// look records the content of a registry's locations.
 func (b *board) look(registry Registry, looked []Looked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +89,7 @@ func (b *board) look(registry Registry, looked []Looked) {
 	b.looked[registry] = looked
 }
 
-// isClosed reports whether nothing more is recorded.
+// isClosed reports whether the board records nothing more.
 func (b *board) isClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +104,7 @@ func (b *board) listed(registry Registry) (n int) {
 	return n
 }
 
-// tally counts a proven finding, and ends the searches that need no more.
+// tally counts a proven finding, and ends searches that need no more findings.
 func (b *board) tally(c check, finding policy.Finding) {
 	for i, t := range b.tasks {
 		if !t.known && t.tier.Registry == c.registry && slices.Contains(t.verifiers, c.verifier) {
@@ -131,8 +130,9 @@ func (b *board) tally(c check, finding policy.Finding) {
 }
 
 // findings returns the findings of one task's verifiers, in order. With absent, a verifier
-// that found nothing at all says so. That is true unless every task is settled: a search
-// that ends for any other reason leaves findings that say why.
+// without findings reports that it found nothing. That is wrong once every task is settled,
+// because searches then stop early. A search that ends for any other reason leaves findings
+// that say why.
 func (b *board) findings(t task, absent bool) []policy.Finding {
 	findings := slices.Clone(t.missing)
 	for _, v := range t.verifiers {
@@ -148,7 +148,7 @@ func (b *board) findings(t task, absent bool) []policy.Finding {
 	return findings
 }
 
-// decide returns the verdict of every task, and all findings, each verifier's once.
+// decide returns the verdict of every task, and the findings of all verifiers, each once.
 func (b *board) decide(ctx context.Context) ([]policy.Verdict, []policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +197,7 @@ func unproven(tasks []task) policy.Verdict {
 	})
 }
 
-// asking returns the verdict of t with whom to ask, unless it allows.
+// asking returns the verdict of t with its contacts, unless it allows.
 func (t task) asking(verdict policy.Verdict) policy.Verdict {
 	if t.tier == nil {
 		return verdict
@@ -234,8 +234,8 @@ func NamespaceNotFound(namespace Namespace) error {
 		"try again if it was just created, or correct the name of the namespace")
 }
 
-// failure returns the verdict on an image whose verification ended with err. err names
-// the image.
+// failure returns the verdict on an image whose verification failed with err. err names the
+// image.
 func failure(err error) policy.Verdict {
 	var permanent *PermanentError
 	if errors.As(err, &permanent) {
@@ -247,9 +247,9 @@ func failure(err error) policy.Verdict {
 	return verdict
 }
 
-// examineManifests decides whether an index, which was denied itself, is allowed by
-// all of its manifests: each must meet the task's rules, even those that hold a build
-// tool's attestations, and there must be at least one. Nested indexes do not count.
+// examineManifests decides whether an index that was denied itself is allowed by all of its
+// manifests: each must meet the task's rules, even those with a build tool's attestations,
+// and there must be at least one. Nested indexes do not count.
 func (x *examination) examineManifests(ctx context.Context, t task, subject Subject, denied policy.Verdict) (policy.Verdict, []policy.Finding) {
 	manifests, err := x.readIndex(ctx, t.tier.Registry, subject)
 	switch {
@@ -268,7 +268,7 @@ func (x *examination) examineManifests(ctx context.Context, t task, subject Subj
 		running <- struct{}{}
 		all.Go(func() {
 			defer func() {
-				if r := recover(); r != nil { // another goroutine than the image's work, which has its own recover
+				if r := recover(); r != nil { // a goroutine other than the image's work, which has its own recover
 					entries[i] = Entry{Verdict: policy.NotDecided(t.rules.Source, fmt.Sprintf("internal error: %v", r))}
 				}
 				<-running

@@ -24,22 +24,22 @@ type Options struct {
 	// WorkTimeout bounds the work on one image. Work continues after the caller leaves,
 	// so that a retry finds a warm cache. Default 10 s.
 	WorkTimeout time.Duration
-	// InFlight and InFlightPerAccount bound the images in flight. Further images are
-	// Undecided immediately. Defaults 512 and 128.
+	// InFlight and InFlightPerAccount bound the images in flight. Further images are Undecided
+	// immediately. Defaults 512 and 128.
 	InFlight, InFlightPerAccount int
-	// EvidenceBytes bounds the memory for the evidence of the images in flight. An
-	// account may use what is left for others; beyond that its images are Undecided.
-	// Default 144 MiB, of which one account alone gets half. The blobs of one image
-	// take at most a ninth. While a large attestation is checked, one at a time, libraries
-	// take up to five ninths in addition.
+	// EvidenceBytes bounds the memory for the evidence of the images in flight. An account may
+	// use at most as much as is free for others; beyond that its images are Undecided. Default
+	// 144 MiB, of which one account alone gets half. The blobs of one image take at most a
+	// ninth. While a large attestation is checked, one at a time, libraries take up to five
+	// ninths in addition.
 	EvidenceBytes int64
-	// Processors is how many goroutines check evidence at a time, and how many match patterns.
-	// Accounts take turns. Default: one less than [runtime.GOMAXPROCS], so that known
+	// Processors is the number of goroutines that check evidence, and the number that match
+	// patterns. Accounts take turns. Default: one less than [runtime.GOMAXPROCS], so that known
 	// verdicts are always answered.
 	Processors int
-	// PassTTL and DenyTTL are how long a verdict is cached, if the proofs that it rests on hold
-	// so long: a pass is exact for its digest and generation until one of them ends, a deny
-	// should soon notice a new signature. Defaults 1 h and 10 s. Undecided is never cached.
+	// PassTTL and DenyTTL are how long a verdict is cached, unless a proof that it rests on ends
+	// earlier. A pass is exact for its digest and generation until then; a deny should soon
+	// notice a new signature. Defaults 1 h and 10 s. Undecided is never cached.
 	PassTTL, DenyTTL time.Duration
 	// TagTTL is how long the digest of a tag is cached. Default 5 s.
 	TagTTL time.Duration
@@ -63,14 +63,14 @@ type Engine struct {
 	now     func() time.Time
 	options Options
 	flights singleflight.Group // by Key.String: concurrent callers share the work on an image
-	traces  sync.Map           // of string to *trace: of the flights, for callers whose time is over
+	traces  sync.Map           // of string to *trace: of the flights, for callers whose deadline has passed
 	limit   *fair.Gate[Account]
 	memory  *fair.Gate[Account]
 	// imageBytes bounds all blobs that are fetched for one image.
 	imageBytes int64
 	turns      *fair.Turns[Account] // for evidence
 	larges     *fair.Turns[Account] // for checks that take much memory: one at a time
-	plans      *fair.Turns[Account] // for rules and exceptions: an image that needs no evidence waits for nobody's
+	plans      *fair.Turns[Account] // for rules and exceptions, so that an image without evidence waits for no other
 	seed       maphash.Seed
 	later      chan struct{} // one element for each image that is verified after its answer
 }
@@ -88,8 +88,8 @@ func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 // PassTTL returns how long a verdict that allows is cached.
 func (e *Engine) PassTTL() time.Duration { return e.options.PassTTL }
 
-// Verify decides whether config allows ref, before ctx ends. If it cannot, the verdict
-// is Undecided and says why.
+// Verify decides whether config allows ref, before ctx ends. If it cannot, the verdict is
+// Undecided and says why.
 func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference) Result {
 	return e.judge(ctx, config, ref, mode{})
 }
@@ -107,22 +107,22 @@ func (e *Engine) Refresh(ctx context.Context, config *Config, ref image.Referenc
 	return e.judge(ctx, config, ref, mode{refresh: true, lowPriority: true})
 }
 
-// Unproven decides about ref by rules and exceptions alone, as if it had no evidence. It asks no registry, so it is
-// for the name of an image without a tag and a digest, which says of no image that there is evidence.
+// Unproven decides about ref by rules and exceptions alone, as if it had no evidence. It makes no request. It is
+// for image names without tag and digest, for which no evidence can exist.
 func (e *Engine) Unproven(ctx context.Context, config *Config, ref image.Reference) Result {
 	return e.judge(ctx, config, ref, mode{unproven: true})
 }
 
-// judge verifies an image, and then asks whether an exception allows what the policies do
-// not.
+// judge verifies an image, and then applies exceptions to a denial.
 func (e *Engine) judge(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
 	result, tasks := e.verify(ctx, config.all(), ref, nil, how)
 	result, _ = e.except(ctx, config, ref, result, tasks, how)
 	return result
 }
 
-// verify handles one image: it plans, unless tasks are its plan already, pins, looks in the cache,
-// and on a miss gathers evidence and decides. It returns the plan, too, nil if there was no time.
+// verify handles one image: it plans, unless the caller passes the plan as tasks, pins, looks in
+// the cache, and on a miss gathers evidence and decides. It also returns the plan, nil if there
+// was no time.
 func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, tasks []task, how mode) (result Result, _ []task) {
 	result = Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
 	var err error
@@ -170,8 +170,8 @@ func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, t
 	return result, tasks
 }
 
-// examine verifies subject, and returns how long its verdict may be cached. Lists that were kept count as long as a
-// verdict from them would have been cached: if that time is over, they are read again.
+// examine verifies subject, and returns how long its verdict may be cached. Kept lists are valid for as long as a
+// verdict based on them would have been cached; older ones are read again.
 func (e *Engine) examine(ctx context.Context, config part, tasks []task, subject Subject, trace *trace, how mode) (Entry, time.Duration, error) {
 	for fresh := how.refresh; ; fresh = true {
 		x := &examination{config: config, cache: e.cache, budget: e.budget(config.account()), trace: trace, now: e.now, fresh: fresh,
@@ -181,7 +181,7 @@ func (e *Engine) examine(ctx context.Context, config part, tasks []task, subject
 			return x.run(ctx, tasks, subject)
 		}()
 		ttl, age := e.ttl(entry.Verdict), x.keeper.age()
-		if err == nil && !x.budget.refused.Load() { // what had no memory is not kept either
+		if err == nil && !x.budget.refused.Load() { // evidence that found no memory is not kept either
 			x.keeper.save(ctx, e.cache, ttl == e.options.PassTTL)
 		}
 		if fresh || err != nil || age == 0 || age < ttl {
@@ -191,7 +191,7 @@ func (e *Engine) examine(ctx context.Context, config part, tasks []task, subject
 	}
 }
 
-// within returns how long a verdict may be cached that rests on findings: no longer than all of them hold.
+// within returns how long a verdict based on findings may be cached: until the first of them expires.
 func within(ttl time.Duration, findings []policy.Finding, now time.Time) time.Duration {
 	var until time.Time
 	for _, f := range findings {
@@ -203,14 +203,14 @@ func within(ttl time.Duration, findings []policy.Finding, now time.Time) time.Du
 	return min(ttl, until.Sub(now))
 }
 
-// Recall returns the result of Verify if it is in memory or follows from config alone, and
-// that of break-glass if it allows the image in any case. Otherwise it returns false. It
-// never blocks.
+// Recall returns the result of Verify if it is in memory or follows from config alone. It
+// also returns the result of break-glass if that allows the image anyway. Otherwise it
+// returns false. It never blocks.
 func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 	result, known := e.recall(config.all(), ref, true)
 	if !known {
-		// In an outage the registry would take every caller's whole time, and requests that wait keep
-		// others out.
+		// In an outage, waiting for the registry would use up every caller's deadline, and waiting
+		// requests keep others out.
 		if !config.BreakGlass.counts(e.now()) {
 			return Result{}, false
 		}
@@ -227,8 +227,8 @@ func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 	return overridden, ok
 }
 
-// recall returns what is in memory or follows from config alone. A plan takes a turn of the
-// account, unless the caller says that it must not; false says that there is none.
+// recall returns a result that is in memory or follows from config alone. With turns, planning
+// takes a turn of the account, and recall returns false if none is free.
 func (e *Engine) recall(config part, ref image.Reference, turns bool) (Result, bool) {
 	if result, ok := e.remembered(config, ref); ok {
 		return result, true
@@ -260,8 +260,8 @@ func (e *Engine) remembered(config part, ref image.Reference) (Result, bool) {
 	return Result{Namespace: config.Namespace, Reference: pinned, Digest: pinned.Digest, Verdict: entry.Verdict, Findings: entry.Findings, Cached: true}, ok
 }
 
-// verifyLater verifies an image in the background at low priority, so that the next answer
-// about it is that of its policies. It does nothing if enough images are verified so already.
+// verifyLater verifies an image in the background at low priority, so that the next answer is
+// the one of its policies. It does nothing if enough images are being verified that way.
 func (e *Engine) verifyLater(config *Config, ref image.Reference) {
 	select {
 	case e.later <- struct{}{}:
@@ -286,8 +286,7 @@ type mode struct {
 	unproven    bool // assume that there is no evidence
 }
 
-// begin takes a place for one image of config's account, which [fair.Gate.Return]
-// gives back.
+// begin takes a slot for one image of config's account; [fair.Gate.Return] returns it.
 func (e *Engine) begin(config *Config, how mode) error {
 	account, most := config.account(), int64(cmp.Or(max(config.Limits.InFlight, 0), e.options.InFlightPerAccount))
 	switch {
@@ -307,9 +306,9 @@ func (e *Engine) known(ctx context.Context, key Key, how mode) (Entry, bool) {
 	return e.cache.Get(ctx, key)
 }
 
-// once runs work for key, or joins the work that is in flight for it, and waits until
-// ctx ends. The work outlives its first caller, so that one caller's deadline is not
-// another's failure and a retry finds a warm cache. The account of config pays.
+// once runs work for key, or joins the work that is in flight for it, and waits until ctx
+// ends. The work outlives its first caller, so that one caller's deadline does not fail the
+// others and a retry finds a warm cache. The account of config pays.
 func (e *Engine) once(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	for {
 		entry, err := e.join(ctx, config, key, how, work)
@@ -350,13 +349,14 @@ func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, wo
 	}
 }
 
-// landed is the result of a flight, for all who wait for it.
+// landed is the result of a flight, for all callers that wait for it.
 type landed struct {
 	entry    Entry
 	answered time.Time // as in [Result]
 }
 
-// late returns the error of a caller whose time is over, while the work on an image waits for the registries on hosts.
+// late returns the error of a caller whose deadline has passed while the work on an image waits for the registries on
+// hosts.
 func late(ctx context.Context, image string, hosts []string) error {
 	switch {
 	case StoodStill(ctx) || errors.Is(ctx.Err(), context.Canceled):
@@ -385,5 +385,5 @@ func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (E
 // errOverloaded is transient: a retry may find capacity.
 var errOverloaded = Unfinished(errors.New("overloaded, try again"))
 
-// errLowPriority refuses low-priority work: what is left is for callers who wait.
+// errLowPriority refuses low-priority work: the remaining capacity is for callers who wait.
 var errLowPriority = fmt.Errorf("no spare capacity: %w", errOverloaded)

@@ -19,9 +19,9 @@ type examination struct {
 	budget *budget
 	trace  *trace
 	now    func() time.Time
-	fresh  bool // no kept list is used
+	fresh  bool // use no kept list
 	keeper keeper
-	// allows and denies are how old a verdict may be.
+	// allows and denies are the maximum ages of a verdict.
 	allows, denies time.Duration
 }
 
@@ -36,10 +36,10 @@ func (x *examination) run(ctx context.Context, tasks []task, subject Subject) (E
 	return entry, nil
 }
 
-// examine gathers the evidence for subject, runs every verifier on it, and decides.
-// Tiers with the same registry share the evidence. Verifiers that only warnings need
-// have a separate search, so that they do not consume the limits of the others; it ends
-// at most [warnGrace] after everything else is decided.
+// examine gathers the evidence for subject, runs every verifier on it, and decides. Tiers
+// with the same registry share the evidence. Verifiers that only warnings need have a
+// separate search, so that they do not consume the limits of the others. It ends at most
+// [warnGrace] after everything else is decided.
 func (x *examination) examine(work context.Context, tasks []task, subject Subject) Entry {
 	ctx, cancel := context.WithCancel(work)
 	defer cancel()
@@ -95,14 +95,14 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 	return Entry{Verdict: verdict, Findings: findings}
 }
 
-// pace is the processor time of an account, in turns with others.
+// pace is the processor time of an account, which takes turns with others.
 type pace struct {
 	account Account
 	turns   *fair.Turns[Account]
 }
 
-// budget is what the work on one image may use: its account's share of the memory for
-// evidence, and of processor time.
+// budget is the share of the account's evidence memory and processor time that the work on
+// one image may use.
 type budget struct {
 	pace
 	memory *fair.Hold[Account]
@@ -110,9 +110,9 @@ type budget struct {
 	imageBytes, reserve int64
 	larges              *fair.Turns[Account]
 
-	checked atomic.Int64 // how long signatures were checked
+	checked atomic.Int64 // time spent checking signatures
 	refused atomic.Bool  // some evidence found no memory, and is Unknown
-	lost    atomic.Bool  // a finding found no memory, and is gone
+	lost    atomic.Bool  // a finding found no memory, and is lost
 }
 
 func (e *Engine) pace(account Account) pace { return pace{account: account, turns: e.turns} }
@@ -134,19 +134,19 @@ func (b *budget) full() error {
 	return fmt.Errorf("%s has too much evidence in memory: %w", b.account.Describe(), errOverloaded)
 }
 
-// errCheckTime ends the checks of an image. Nobody sees a finding of it, see [search.check].
+// errCheckTime ends the checks of an image. It never becomes a finding, see [search.check].
 var errCheckTime = fmt.Errorf("checking the signatures of this image takes longer than %s", maxCheckTime)
 
-// over reports whether the checks of the image have taken as long as they may, one of them in turn.
+// over reports whether the checks of the image have used up their time. One check runs at a time.
 func (b *budget) over(turn *fair.Turn[Account]) bool {
 	return time.Duration(b.checked.Load())+turn.Used() > maxCheckTime
 }
 
-// release returns all memory. Nothing that was held may be used any more.
+// release returns all memory. Callers must not use it afterwards.
 func (b *budget) release() { b.memory.Release() }
 
-// take takes a turn of the account, and returns a context for [Step] in it and what leaves the
-// turn. It fails if ctx ends first.
+// take takes a turn of the account. It returns a context for [Step] in it, and a function that
+// leaves the turn. It fails if ctx ends first.
 func (p pace) take(ctx context.Context) (context.Context, func(), error) {
 	turn, err := p.turns.Take(ctx, p.account)
 	if err != nil {
@@ -155,8 +155,8 @@ func (p pace) take(ctx context.Context) (context.Context, func(), error) {
 	return withTurn(ctx, checking{turn: turn}), turn.Leave, nil
 }
 
-// compute runs f in a turn of the account, with a context for [Step]. It fails without f
-// if ctx ends first.
+// compute runs f in a turn of the account, with a context for [Step]. If ctx ends first, it
+// fails without running f.
 func (p pace) compute(ctx context.Context, f func(context.Context)) error {
 	ctx, leave, err := p.take(ctx)
 	if err != nil {
@@ -167,18 +167,18 @@ func (p pace) compute(ctx context.Context, f func(context.Context)) error {
 	return nil
 }
 
-// paceKey is where the context of a verification has its pace.
+// paceKey is the context key of the pace of a verification.
 type paceKey struct{}
 
 func (p pace) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, paceKey{}, p)
 }
 
-// TakeTurn takes a turn of whoever pays for the verification that ctx belongs to, and returns a
-// context for [Step] and what leaves the turn, in the same goroutine. A [Repository] takes one
-// to work on what a registry sent, which can be as much as the registry likes, and does not
-// wait for the registry meanwhile. It fails if ctx ends first. Outside a verification it takes
-// nothing.
+// TakeTurn takes a turn of the account that pays for the verification of ctx. It returns a
+// context for [Step], and a function that leaves the turn in the same goroutine. A [Repository]
+// takes a turn to process a registry's answer, whose size the registry chooses, and does not
+// wait for the registry meanwhile. TakeTurn fails if ctx ends first. Outside a verification it
+// takes nothing.
 func TakeTurn(ctx context.Context) (context.Context, func(), error) {
 	if p, ok := ctx.Value(paceKey{}).(pace); ok {
 		return p.take(ctx)
@@ -190,7 +190,7 @@ func TakeTurn(ctx context.Context) (context.Context, func(), error) {
 // when to work, and never for whom.
 type turnKey struct{}
 
-// checking is a turn, and the budget of the image that is checked in it, nil in other turns.
+// checking is a turn, and the budget of the image that it checks, nil in other turns.
 type checking struct {
 	turn   *fair.Turn[Account]
 	budget *budget
@@ -208,7 +208,7 @@ func (b *budget) check(turn *fair.Turn[Account]) checking {
 	return checking{turn: turn, budget: b, held: &held{small: b.memory.Another()}}
 }
 
-// end returns the memory of a check. Again, it does nothing.
+// end releases the memory of a check. Further calls do nothing.
 func (c checking) end() {
 	c.held.small.Release()
 	if c.held.large != nil {
@@ -220,12 +220,12 @@ func withTurn(ctx context.Context, in checking) context.Context {
 	return context.WithValue(ctx, turnKey{}, in)
 }
 
-// fixTooLarge is what to do about evidence that is past a limit.
+// fixTooLarge is the advice for evidence that exceeds a limit.
 const fixTooLarge = "make the evidence smaller, or ask a cluster admin to raise --limit evidence-bytes"
 
-// Hold reserves n bytes of memory for evidence until the [Checker] that ctx belongs to returns. A Checker calls it
-// before a library reads evidence that takes n bytes then. Its error is permanent if that is more than one check may
-// take, and else transient. Checks that take much wait for each other, accounts in turn. Outside a Checker it reserves
+// Hold reserves n bytes of memory for evidence until the [Checker] of ctx returns. A Checker calls it before a
+// library reads evidence that needs n bytes. Its error is permanent if n is more than one check may take, and
+// otherwise transient. Large checks wait for each other, and accounts take turns. Outside a Checker it reserves
 // nothing.
 func Hold(ctx context.Context, n int64) error {
 	in, _ := ctx.Value(turnKey{}).(checking)
@@ -258,9 +258,9 @@ func (c checking) alone(ctx context.Context) error {
 	return c.turn.Enter(ctx)
 }
 
-// Step lets other accounts go first. A [Checker] calls it between the steps of its work,
-// such as two keys, each of which takes a millisecond or so. It fails if ctx has ended, or the time for
-// all checks of the image.
+// Step yields to other accounts. A [Checker] calls it between the steps of its work, such as two keys,
+// each of which takes about a millisecond. It fails if ctx has ended, or if the checks of the image
+// have used up their time.
 func Step(ctx context.Context) error {
 	in, _ := ctx.Value(turnKey{}).(checking)
 	if in.budget != nil && in.budget.over(in.turn) {
@@ -269,8 +269,8 @@ func Step(ctx context.Context) error {
 	return in.turn.Yield(ctx)
 }
 
-// compute matches rules or exceptions in a turn of the account of config. It fails without f if ctx ends first, or how
-// never waits and there is none now.
+// compute matches rules or exceptions in a turn of config's account. It fails without running f if ctx ends first, or
+// if how never waits and no turn is free.
 func (e *Engine) compute(ctx context.Context, config *Config, how mode, f func()) error {
 	if !how.recall {
 		return pace{config.account(), e.plans}.compute(ctx, func(context.Context) { f() })

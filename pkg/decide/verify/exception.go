@@ -15,42 +15,44 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Exception allows images for a time although policies deny them. No two are ever added
-// up: one alone must match the image and be enough. Only [ByCluster] and [ByDelegation] make one
-// that is ever in force.
+// Exception allows images for a time although policies deny them. Exceptions do not add up: one
+// alone must match the image and be sufficient. Only [ByCluster] and [ByDelegation] make one
+// that can be in force.
 type Exception struct {
 	Source policy.ObjectRef
-	// Why is what its author says of it.
+	// Why is the reason that its author gives.
 	Why string
-	// Created is when it was made. Only Grants ask for it.
+	// Created is the time of its creation. Only Grants use it.
 	Created time.Time
 	// It is in force from From on and before Until.
 	From, Until time.Time
-	// Images are those that it is for. Nil is none; break-glass, which is for every image, has no list.
+	// Images are the images that it allows. Nil means none; break-glass, which is for every image, has
+	// no list.
 	Images *ImageList
-	// OverrideMandatory says that it is enough although a mandatory policy denies.
+	// OverrideMandatory says that it also overrides mandatory policies.
 	OverrideMandatory bool
 
 	unlimited bool    // it needs no grant
-	grants    *Grants // one of them must have the image, too
+	grants    *Grants // one of them must also have the image
 }
 
-// ByCluster returns x as the cluster's admins make it: it is for all of its images.
+// ByCluster returns x as an exception of the cluster's admins: it applies to all of its
+// images.
 func ByCluster(x Exception) Exception {
 	x.unlimited, x.grants = true, nil
 	return x
 }
 
-// ByDelegation returns x as a namespace makes it: it is for those of its images that grants have,
-// none if they are nil.
+// ByDelegation returns x as an exception of a namespace: it applies to the images that grants
+// also have, to none if grants is nil.
 func ByDelegation(x Exception, grants *Grants) Exception {
 	x.unlimited, x.grants = false, grants
 	return x
 }
 
-// Grants are what is delegated to a namespace. All exceptions that need them share one list,
-// so that an exception takes the same memory however many there are. An empty list grants
-// nothing.
+// Grants are the images that are delegated to a namespace. All exceptions that need them
+// share one list, so the memory of an exception does not depend on their number. An empty
+// list grants nothing.
 type Grants []Grant
 
 // Grant delegates images before Until, to exceptions that end at most Most after their creation.
@@ -63,10 +65,10 @@ type Grant struct {
 // ImageList is a list of images.
 type ImageList struct {
 	Patterns []image.Pattern
-	// Pinned are images by their digest. They never match an image that is named by a tag:
-	// what a tag stands for is known from servers that a tenant may choose.
+	// Pinned are images by their digest. They never match an image with a tag: servers that a
+	// tenant may choose resolve the tag.
 	Pinned []image.Reference
-	// Hash is over what the list was made of: lists with different images have different ones.
+	// Hash is a hash of the entries of the list.
 	Hash string
 }
 
@@ -82,7 +84,7 @@ func (x *ImageList) pins(ref image.Reference, digest digest.Digest) bool {
 	})
 }
 
-// inForce reports whether x counts at a moment, for whatever images.
+// inForce reports whether x is in force at a moment, for any images.
 func (x *Exception) inForce(now time.Time) bool {
 	if !x.unlimited && (x.grants == nil || !slices.ContainsFunc(*x.grants, func(g Grant) bool { return g.lets(x, now) })) {
 		return false
@@ -90,13 +92,13 @@ func (x *Exception) inForce(now time.Time) bool {
 	return !now.Before(x.From) && now.Before(x.Until)
 }
 
-// lets reports whether g lets x count at a moment.
+// lets reports whether g permits x at a moment.
 func (g *Grant) lets(x *Exception, now time.Time) bool {
 	return now.Before(g.Until) && !x.Until.After(x.Created.Add(g.Most))
 }
 
-// granted returns x, which is in force, as the first of its grants that has an image lets it count,
-// nil if none does: it ends no later than the grant.
+// granted returns x, which is in force, limited by the first of its grants that has an image and
+// permits it. It ends no later than the grant. granted returns nil if there is no such grant.
 func (x *Exception) granted(now time.Time, has func(*ImageList) bool) *Exception {
 	if x.unlimited {
 		return x
@@ -138,7 +140,8 @@ func (c *Config) matching(ref image.Reference, now time.Time) []*Exception {
 	return found
 }
 
-// liftable reports whether an exception or break-glass might allow what the verdict does not.
+// liftable reports whether an exception or break-glass might allow an image that the verdict
+// does not allow.
 func (c *Config) liftable(verdict policy.Verdict, now time.Time) bool {
 	switch verdict.Outcome() {
 	case policy.Denied:
@@ -153,12 +156,12 @@ func (c *Config) liftable(verdict policy.Verdict, now time.Time) bool {
 // counts is inForce of an exception that may be nil.
 func (x *Exception) counts(now time.Time) bool { return x != nil && x.inForce(now) }
 
-// enough reports whether x alone allows an image, without a look at the mandatory policies of c.
+// enough reports whether x alone allows an image, ignoring the mandatory policies of c.
 func (c *Config) enough(x *Exception) bool { return x.OverrideMandatory || !c.hasMandatory() }
 
-// lift returns the exception that allows an image without a look at mandatory policies, or the first
-// that does if they allow it; both may be nil. Break-glass comes last, so that an
-// exception that was made for the image is named.
+// lift returns the first exception that allows an image ignoring mandatory policies, and the first
+// that allows it if they are considered; both may be nil. Break-glass comes last, so that an
+// exception for the image is named instead.
 func (c *Config) lift(matching []*Exception, now time.Time) (enough, unlessMandatory *Exception) {
 	if c.BreakGlass.counts(now) {
 		matching = append(slices.Clip(matching), c.BreakGlass)
@@ -174,13 +177,13 @@ func (c *Config) lift(matching []*Exception, now time.Time) (enough, unlessManda
 	return nil, unlessMandatory
 }
 
-// errLate is why exceptions could not be looked at.
+// errLate is why exceptions could not be evaluated.
 var errLate = errors.New("its exceptions were not looked at in time, try again")
 
 // except overrides a result that does not allow, if an exception or break-glass allows the image.
-// The end of each is compared with the clock every time, and what comes out is never cached. asked
-// is the image as it was asked for, and tasks are its plan. If how never waits, false says that
-// Verify has to be asked.
+// It compares the end of each with the clock every time, and its result is never cached. asked is
+// the requested image, and tasks are its plan. If how never waits, false means that the caller
+// must call Verify.
 func (e *Engine) except(ctx context.Context, config *Config, asked image.Reference, result Result, tasks []task, how mode) (Result, bool) {
 	if result.Verdict.Outcome() == policy.Allowed {
 		return result, true
@@ -197,7 +200,7 @@ func (e *Engine) except(ctx context.Context, config *Config, asked image.Referen
 		case how.recall:
 			return Result{}, false
 		case !config.BreakGlass.counts(now):
-			// A denial would be kept, although an exception may be there.
+			// A denial would be cached, although an exception may exist.
 			result.Verdict = failure(fmt.Errorf("%s: %w", asked, errLate))
 			return result, true
 		}
@@ -209,8 +212,8 @@ func (e *Engine) except(ctx context.Context, config *Config, asked image.Referen
 	case unlessMandatory == nil:
 		return config.hint(asked, result, now), true
 	case how.recall:
-		// What is undecided takes no turn: the mandatory policies are the platform's, and so is
-		// break-glass. If turns are taken, Verify would ask the registry first.
+		// An undecided result takes no turn: only the platform writes mandatory policies and
+		// break-glass. If it took a turn, Verify would ask the registry first.
 		mandatory, known := e.recall(config.mandatory(), result.pinned(asked), result.Decided())
 		if !known {
 			return Result{}, false
@@ -221,8 +224,8 @@ func (e *Engine) except(ctx context.Context, config *Config, asked image.Referen
 	return unlessMandatory.within(result, mandatory), true
 }
 
-// pinned returns the image that a result is about: as it was asked for if the verdict needed
-// no digest.
+// pinned returns the image that a result is about: the requested one if the verdict needed no
+// digest.
 func (r Result) pinned(asked image.Reference) image.Reference {
 	if r.Digest == "" {
 		return asked
@@ -230,7 +233,7 @@ func (r Result) pinned(asked image.Reference) image.Reference {
 	return r.Reference
 }
 
-// within returns result as x makes it, if the mandatory policies allow the same image.
+// within returns result as changed by x, if the mandatory policies allow the same image.
 func (x *Exception) within(result, mandatory Result) Result {
 	if result.Digest == "" {
 		result.Reference, result.Digest = mandatory.Reference, mandatory.Digest
@@ -256,8 +259,8 @@ func (x *Exception) within(result, mandatory Result) Result {
 	return result
 }
 
-// shortfall says what x lacks to lift what a mandatory policy denies, and what to do about it. A long reason is cut, so
-// the advice names what is lacking too, early.
+// shortfall says what x lacks to override a mandatory policy's denial, and what to do about it. Long reasons are cut,
+// so the advice also names it, early.
 func (x *Exception) shortfall() (lacks, fix string) {
 	const covers, still = " is for this image, but does not override mandatory policies: ", "an exception covers the image, but "
 	switch {
@@ -283,7 +286,7 @@ func (x *Exception) allow(result Result) Result {
 	return result
 }
 
-// describe names x in a sentence. Break-glass is no object of its own.
+// describe names x in a sentence. Break-glass is not an object of its own.
 func (x *Exception) describe() string {
 	if x.Source.Kind == kindNamespace {
 		return "break-glass of " + x.Source.String()
@@ -294,7 +297,7 @@ func (x *Exception) describe() string {
 // kindNamespace is the kind of the source of break-glass.
 const kindNamespace = "Namespace"
 
-// hint tells the author of a pod with a tag that an exception is for the digest of the tag.
+// hint tells the author of a pod with a tag that an exception covers the digest of the tag.
 func (c *Config) hint(asked image.Reference, result Result, now time.Time) Result {
 	if asked.Digest != "" || result.Digest == "" {
 		return result
@@ -310,9 +313,10 @@ func (c *Config) hint(asked image.Reference, result Result, now time.Time) Resul
 	return result
 }
 
-// Revision names all that answers about images follow from: the generation of config, and its
-// exceptions and break-glass that are in force now. Another one may give other answers, also
-// where Generation is the same and cached verdicts hold. It is only known to this Engine.
+// Revision identifies everything that answers about images depend on: the generation of
+// config, and its exceptions and break-glass that are in force now. Another revision may give
+// other answers, even if Generation is the same and cached verdicts hold. It is only
+// meaningful to this Engine.
 func (e *Engine) Revision(config *Config) string {
 	if len(config.Exceptions) == 0 && config.BreakGlass == nil {
 		return config.Generation
@@ -360,7 +364,7 @@ func (g *Grants) sum(seed maphash.Seed, now time.Time) uint64 {
 	return hash.Sum64()
 }
 
-// hash is the Hash of a list that may be nil.
+// hash is the Hash of a list, which may be nil.
 func (x *ImageList) hash() string {
 	if x == nil {
 		return ""

@@ -9,9 +9,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// PermanentError marks a failure that a retry would repeat: the image does not exist,
-// access is denied, the content does not match its digest, a limit is exceeded. Its text
-// is shown to team devs, and so is Remediation, which may be empty.
+// PermanentError marks a failure that a retry would repeat: the image does not exist, access
+// is denied, the content does not match its digest, a limit is exceeded. Developers see its
+// text and its Remediation, which may be empty.
 type PermanentError struct {
 	Reason      policy.Reason
 	Err         error
@@ -29,8 +29,7 @@ func Permanent(reason policy.Reason, err error) error {
 	return &PermanentError{Reason: reason, Err: err}
 }
 
-// PermanentWith is [Permanent] with what to do about the error, as one clause without a full
-// stop.
+// PermanentWith is [Permanent] with advice, as one clause without a full stop.
 func PermanentWith(reason policy.Reason, err error, remediation string) error {
 	return &PermanentError{Reason: reason, Err: err, Remediation: remediation}
 }
@@ -41,8 +40,8 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &permanent)
 }
 
-// Refusal is the error of a [Checker] that says why evidence does not count. Only
-// [Refuse] gives it words; the zero value refuses too.
+// Refusal is the error of a [Checker] that says why evidence does not count. Only [Refuse]
+// adds words to it; the zero value refuses too.
 type Refusal struct {
 	reason               policy.Reason
 	message, remediation string
@@ -77,7 +76,7 @@ func Inconclusive(reason policy.Reason, message string) error {
 	return &inconclusive{reason: reason, message: message}
 }
 
-// mended is a transient error with what mends its cause at a host.
+// mended is a transient error with the remedy for its cause at a host.
 type mended struct {
 	error
 	remedy policy.Remedy
@@ -87,7 +86,8 @@ type mended struct {
 // Unwrap returns the cause.
 func (m *mended) Unwrap() error { return m.error }
 
-// Mended returns a transient error with what mends its cause at a host. Without a remedy, it returns err.
+// Mended returns a transient error with the remedy for its cause at a host. Without a remedy, it returns
+// err.
 func Mended(err error, remedy policy.Remedy, host string) error {
 	if remedy == "" {
 		return err
@@ -95,25 +95,25 @@ func Mended(err error, remedy policy.Remedy, host string) error {
 	return &mended{err, remedy, host}
 }
 
-// unfinished marks a transient error that no server outside caused.
+// unfinished marks a transient error without an external cause.
 type unfinished struct{ error }
 
 // Unwrap returns the cause.
 func (u *unfinished) Unwrap() error { return u.error }
 
 // Unfinished marks an error of work that Landwaiter itself did not finish, because it was overloaded,
-// was not ready or stood still. No registry is to blame for it.
+// not ready or suspended. No registry is to blame for it.
 func Unfinished(err error) error { return &unfinished{err} }
 
-// StoodStill reports whether ctx ended so long ago that this process did not run meanwhile: then no
-// registry is to blame for the time that is over.
+// StoodStill reports whether ctx ended so long ago that this process must have been suspended. No
+// registry is to blame for the lost time.
 func StoodStill(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ok && time.Since(end) > standstill //nolint:forbidigo // contexts end by this clock, and no verdict depends on it
 }
 
-// Found returns the finding for what [Checker.Check] returned: whatever its proof, an error proves
-// nothing.
+// Found returns the finding for the results of [Checker.Check]. An error proves nothing, even if
+// there is a proof.
 func Found(proof policy.Proof, err error) policy.Finding {
 	if err != nil {
 		return FindingOf(err)
@@ -121,11 +121,10 @@ func Found(proof policy.Proof, err error) policy.Finding {
 	return proof.Finding()
 }
 
-// FindingOf returns the finding for an error of a [Checker] or a [Registry]:
-// Invalid for a [Refusal] and a [PermanentError], Unknown for every other error. What was canceled, and
-// what is [Unfinished], has a reason of its own.
-// It always has a reason and is never Valid; past a limit it is Incomplete. A nil error
-// is a fault of the caller, and Invalid.
+// FindingOf returns the finding for an error of a [Checker] or a [Registry]: Invalid for a [Refusal]
+// and a [PermanentError], Unknown for every other error. Canceled and [Unfinished] work have their own
+// reasons. The finding always has a reason and is never Valid; if a limit was exceeded, it is
+// Incomplete. A nil error is a bug of the caller, and Invalid.
 func FindingOf(err error) policy.Finding {
 	found := findingOf(err)
 	found.Incomplete = found.Reason == policy.ReasonLimitExceeded

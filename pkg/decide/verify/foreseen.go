@@ -7,9 +7,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// MayAllow reports whether some evidence could get ref allowed, or any image at all if ref is
-// the zero Reference. It is for files that are checked before a cluster has them, which lack
-// Secrets: a verifier counts even if it is broken. It says nothing about what is allowed.
+// MayAllow reports whether some evidence could get ref allowed, or any image if ref is the
+// zero Reference. It is for files that are checked before they are in a cluster, which lack
+// Secrets: a verifier counts even if it is broken. It does not say what is allowed.
 func (c *Config) MayAllow(ref image.Reference) bool {
 	decides := false
 	for _, l := range c.Tiers {
@@ -21,7 +21,8 @@ func (c *Config) MayAllow(ref image.Reference) bool {
 	return decides
 }
 
-// Foreseen returns what the rules of c alone say of ref. It returns false if that depends on evidence.
+// Foreseen returns the verdict of c's rules alone on ref. It returns false if that depends on
+// evidence.
 func (c *Config) Foreseen(ref image.Reference) (policy.Outcome, bool) {
 	verdict, ok := decided(part{Config: c}.plan(ref))
 	return verdict.Outcome(), ok
@@ -51,12 +52,12 @@ func (c *Config) Unsatisfiable(source policy.ObjectRef, rule Rule, ref image.Ref
 	return t.known && t.verdict.Outcome() == policy.Denied
 }
 
-// anyImage stands for an image of which only the rule is known.
+// anyImage represents an image of which only the rule is known.
 func anyImage() image.Reference {
 	return image.Reference{Host: "registry.example.com", Repository: "any"}
 }
 
-// mayAllow plans ref as if all verifiers of l were sound, and any image with each rule.
+// mayAllow plans ref as if all verifiers of l were usable. For any image, it tries each rule.
 func (l Tier) mayAllow(asked image.Reference) bool {
 	ref, any := asked, asked == (image.Reference{})
 	if any {

@@ -12,10 +12,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// search looks for evidence about one subject at the locations of one registry, in three
-// rounds of requests: the subject and the lists of referrers; the referring manifests, and
-// payloads of the signature tag; payloads of the other manifests. Each location proceeds when its list
-// arrives, within its share of each limit. The order in which they answer does not change what is checked.
+// search looks for evidence about one subject at the locations of one registry, in three rounds of
+// requests: the subject and the lists of referrers; the referring manifests, and payloads of the signature
+// tag; payloads of the other manifests. Each location proceeds when its list arrives, within its share of
+// each limit. The order of the answers does not change what is checked.
 type search struct {
 	*examination
 	registry  Registry
@@ -36,14 +36,14 @@ type search struct {
 	manifests map[string]*manifest
 }
 
-// run ends when every candidate is checked or ctx ends. The results are on the board.
+// run ends when every candidate is checked or ctx ends. It writes the results to the board.
 func (s *search) run(ctx context.Context) {
 	defer s.recovered()
 	s.locations = locationsOf(s.registry, s.subject.Reference)
 	s.described, s.whole, s.manifests = make(chan struct{}), make(chan struct{}), map[string]*manifest{}
 	s.blobs = newBlobs(s.budget, s.kept, len(s.locations.Evidence), s.whole)
 	ctx, cancel := context.WithCancel(ctx)
-	defer func() { // after a panic, too: what they hold is given back once all have ended
+	defer func() { // after a panic, too: their memory is released once all have ended
 		cancel()
 		s.shares.Wait()
 		s.checks.Wait()
@@ -81,7 +81,8 @@ func (s *search) recovered() {
 	}
 }
 
-// share checks what one location lists, up to its share of what may be checked, whatever the others list.
+// share checks the evidence that one location lists, up to its share of each limit, regardless of the
+// others.
 func (s *search) share(ctx context.Context, own []*manifest, unread claimed) {
 	defer s.recovered()
 	defer unread.release()
@@ -103,15 +104,14 @@ func (s *search) share(ctx context.Context, own []*manifest, unread claimed) {
 	check()
 }
 
-// Findings about the whole search rank before those about one signature: a reason
-// has room for few, and a limit that was hit explains the rest. Manifests that could not
-// be read rank last.
+// Findings about the whole search rank before those about one signature: a reason has space
+// for few, and an exceeded limit explains the rest. Unreadable manifests rank last.
 const (
 	rankFirst = -1
 	rankLast  = 1 << 20
 )
 
-// checkAll starts a check of every signature by every verifier that accepts it, unless it was started
+// checkAll starts a check of every signature by every verifier that accepts it, unless it has started
 // before.
 func (s *search) checkAll(ctx context.Context, candidates []*candidate) {
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *search) checkAll(ctx context.Context, candidates []*candidate) {
 	}
 }
 
-// check has v check a signature, if it accepts it.
+// check lets v check a signature that it accepts.
 func (s *search) check(ctx context.Context, v *Verifier, signature *candidate) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -208,8 +208,8 @@ type searchGroup struct {
 	warns    bool
 }
 
-// searches groups the verifiers that have to run by where they look, those that
-// only warnings need apart.
+// searches groups the verifiers that have to run by their registry. Verifiers that only
+// warnings need have their own searches.
 func searches(tasks []task) map[searchGroup][]*Verifier {
 	groups := map[searchGroup][]*Verifier{}
 	for _, warns := range []bool{false, true} {

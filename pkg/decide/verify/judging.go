@@ -8,7 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Judging is one rule that requires something of an image, or denies it.
+// Judging is one rule that denies an image or requires something of it.
 type Judging struct {
 	Policy policy.ObjectRef
 	Rule   int // counted from 1 in the policy
@@ -17,10 +17,11 @@ type Judging struct {
 	demands string
 }
 
-// SameDemands reports whether j requires what other requires. All expressions count as the same one.
+// SameDemands reports whether j and other have the same requirements. All expressions count as
+// equal.
 func (j Judging) SameDemands(other Judging) bool { return j.demands == other.demands }
 
-// Judging returns the rules that require something of ref, or deny it, one for each tier that has one. A tier whose
+// Judging returns the rules that deny ref or require something of it, at most one for each tier. A tier whose
 // policy cannot be used has none: it denies everything.
 func (c *Config) Judging(ref image.Reference) (judging []Judging) {
 	for i := range c.Tiers {
@@ -48,7 +49,7 @@ func (l *Tier) judging(ref image.Reference) (Judging, bool) {
 	return Judging{}, false
 }
 
-// demands returns what r requires, for comparisons.
+// demands returns the requirements of r, for comparisons.
 func (r Rule) demands() string {
 	text := fmt.Sprint(r.Action, r.IndexManifests)
 	for _, q := range r.Require {

@@ -12,18 +12,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Evidence is what a registry held about one image. It is kept apart from what rules make of it, so that after a
-// change of rules verdicts need no request. Content is addressed by digest and never changes; lists are as of Listed.
+// Evidence is a registry's evidence about one image. It is independent of rules, so that verdicts need no request
+// after a change of rules. Content is addressed by digest and never changes; lists are as of Listed.
 type Evidence struct {
-	// Listed is when the first list was asked for, and Listing what Referrers listed, as in [Locations].
+	// Listed is when the first list was requested, and Listing what Referrers list, as in [Locations].
 	Listed  time.Time
 	Listing string
 	Subject ocispec.Descriptor // of the image; empty if only an index has described it
 	// Lists are the whole lists of referrers, by the name of their location.
 	Lists map[string][]ocispec.Descriptor
-	// Refused is the generation of the rules that did not allow the image, or warned of it, the last time.
+	// Refused is the generation of the last rules that did not allow the image, or warned about it.
 	Refused string
-	// Content are manifests and blobs. With those that are in Lists they are at most [maxKept] bytes.
+	// Content has manifests and blobs. Together with those in Lists they take at most [maxKept]
+	// bytes.
 	Content map[digest.Digest][]byte
 }
 
@@ -37,8 +38,8 @@ func (e *Evidence) listBytes() (n int) {
 	return n
 }
 
-// kept is the evidence about one image at the locations of one registry, during the work on it: what the cache had, and
-// what is read now. It is safe for concurrent use. Nil keeps nothing.
+// kept is the evidence about one image at the locations of one registry during the work on it: what the cache had,
+// and what the work reads. It is safe for concurrent use. Nil keeps nothing.
 type kept struct {
 	key   Key
 	rules string    // their generation
@@ -46,16 +47,16 @@ type kept struct {
 
 	mu       sync.Mutex
 	evidence Evidence
-	age      time.Duration // of the lists that were used; 0 for those that were read now
-	stale    bool          // lists are read again
+	age      time.Duration // of the used lists; 0 for those that were read now
+	stale    bool          // read lists again
 	changed  bool
 	own      bool                   // Content is not shared with other requests
 	used     map[digest.Digest]bool // of Content, by this work
 	size     int                    // of Content
 }
 
-// keep returns what is kept of the evidence about subject at the locations of registry. It is nil for a registry that
-// does not say what its answers depend on.
+// keep returns the kept evidence about subject at the locations of registry. It is nil for a registry whose
+// Generation is empty.
 func (x *examination) keep(ctx context.Context, registry Registry, subject Subject) *kept {
 	if registry == nil || registry.Generation() == "" {
 		return nil
@@ -70,7 +71,7 @@ func (x *examination) keep(ctx context.Context, registry Registry, subject Subje
 	return k
 }
 
-// keepAll does keep for all registries of searches. Those with one key share what is kept.
+// keepAll calls keep for all registries of searches. Registries with the same key share it.
 func (x *examination) keepAll(ctx context.Context, groups map[searchGroup][]*Verifier, subject Subject) map[Registry]*kept {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -82,7 +83,7 @@ func (x *examination) keepAll(ctx context.Context, groups map[searchGroup][]*Ver
 		}
 		asked[group.registry] = true
 		all.Go(func() {
-			defer func() { _ = recover() }() // without what is kept, all is read
+			defer func() { _ = recover() }() // without kept evidence, everything is read
 			k := x.keep(ctx, group.registry, subject)
 			if k == nil {
 				return
@@ -102,8 +103,8 @@ func (x *examination) keepAll(ctx context.Context, groups map[searchGroup][]*Ver
 	return keeps
 }
 
-// lists returns the lists of all locations, and the descriptor of the image, if they are kept whole and so young that
-// they may decide: allows and denies are how old a verdict may be. An image that an index describes needs no descriptor.
+// lists returns the lists of all locations, and the descriptor of the image, if they are complete and recent enough:
+// allows and denies are the maximum ages of a verdict. An image that an index describes needs no descriptor.
 func (k *kept) lists(locations Locations, stated bool, allows, denies time.Duration) (lists [][]ocispec.Descriptor, subject ocispec.Descriptor, ok bool) {
 	if k == nil {
 		return nil, ocispec.Descriptor{}, false
@@ -128,7 +129,7 @@ func (k *kept) lists(locations Locations, stated bool, allows, denies time.Durat
 	return lists, k.evidence.Subject, true
 }
 
-// listed keeps the lists of all locations, which are whole.
+// listed keeps the lists of all locations, which are complete.
 func (k *kept) listed(locations Locations, lists [][]ocispec.Descriptor, subject ocispec.Descriptor) {
 	if k == nil {
 		return
@@ -158,7 +159,7 @@ func (k *kept) content(desc ocispec.Descriptor) ([]byte, bool) {
 	return content, true
 }
 
-// add keeps content that was read, if need be in place of content that this work has not used.
+// add keeps content that was read. It may replace content that this work has not used.
 func (k *kept) add(of digest.Digest, content []byte) {
 	if k == nil {
 		return
@@ -189,7 +190,8 @@ func (k *kept) add(of digest.Digest, content []byte) {
 	k.size += len(content)
 }
 
-// save puts what is new into the cache. The work has ended, and says whether it allowed the image without a warning.
+// save writes new content to the cache. The work has ended; allowed says whether the image was allowed without a
+// warning.
 func (k *kept) save(ctx context.Context, cache Cache, allowed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,11 +202,11 @@ func (k *kept) save(ctx context.Context, cache Cache, allowed bool) {
 	case evidence.Refused == k.rules:
 		evidence.Refused = ""
 	}
-	// An image may be allowed before every list is there. Its content is worth keeping then, too.
+	// An image may be allowed before every list has arrived. Its content is worth keeping.
 	if !k.changed && evidence.Refused == k.evidence.Refused || evidence.Lists == nil && !allowed {
 		return
 	}
-	// Other rules may have read the lists again meanwhile.
+	// Work with other rules may have read the lists again meanwhile.
 	if entry, ok := cache.Recall(k.key); ok && entry.Evidence != nil && entry.Evidence.Listed.After(evidence.Listed) {
 		newer := entry.Evidence
 		evidence.Listed, evidence.Listing, evidence.Subject, evidence.Lists = newer.Listed, newer.Listing, newer.Subject, newer.Lists
@@ -214,7 +216,8 @@ func (k *kept) save(ctx context.Context, cache Cache, allowed bool) {
 	}
 }
 
-// keeper has what is kept for the work on one image and, if it is an index, on its manifests.
+// keeper has the kept evidence for the work on one image and, if it is an index, on its
+// manifests.
 type keeper struct {
 	mu   sync.Mutex
 	kept []*kept

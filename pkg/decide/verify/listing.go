@@ -13,21 +13,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// Looked says what one location held for an image.
+// Looked describes what one location held for an image.
 type Looked struct {
 	Digest     digest.Digest // of the image
 	Repository string        // with its host
 	Role       Role
-	// Manifests refer to the image. Signatures of them, attestations too, are of a kind that
-	// a Verifier checks.
+	// Manifests is the number of manifests that refer to the image. Signatures is the number of
+	// their signatures and attestations that some Verifier could check.
 	Manifests, Signatures int
-	// Err says why the location may hold more, "" if all was listed.
+	// Err says why the location may hold more, "" if everything was listed.
 	Err string
-	// Lacks names what the registry of the location lacks, "" if nothing is known to lack.
+	// Lacks names the feature that the registry of the location lacks, "" if none is known.
 	Lacks string
 }
 
-// String returns l as a clause: the location and what it held.
+// String returns l as a clause: the location and its content.
 func (l Looked) String() string {
 	held := "nothing"
 	switch others := l.Manifests - l.Signatures; {
@@ -46,8 +46,8 @@ func (l Looked) String() string {
 	return fmt.Sprintf("%.*s: %s", maxLocationName, l.Repository, held)
 }
 
-// lookedAt says what each location held, as the end of a reason. With the image's own
-// repository alone there is nothing to add.
+// lookedAt describes the content of each location, as the end of a reason. For the image's
+// own repository alone it is empty.
 func lookedAt(locations []Looked) string {
 	if len(locations) == 0 || len(locations) == 1 && locations[0].Role == RoleOrigin {
 		return ""
@@ -62,7 +62,7 @@ func lookedAt(locations []Looked) string {
 	return " (looked at " + strings.Join(held, "; ") + ")"
 }
 
-// listing is what one location lists.
+// listing is the list of one location.
 type listing struct {
 	found     []ocispec.Descriptor
 	manifests []*manifest // of found
@@ -70,8 +70,8 @@ type listing struct {
 }
 
 // list reads the subject's descriptor and lists its referrers at every location, in parallel, and starts
-// the share of each location that has answered. It fails if the subject could not be read: then nothing
-// can be proven about it.
+// the share of each location once it has answered. It fails if the subject could not be read: then
+// nothing can be proven about it.
 func (s *search) list(ctx context.Context) ([]listing, error) {
 	kept, subject, known := s.kept.lists(s.locations, s.subject.stated, s.allows, s.denies)
 	listings := make([]listing, len(s.locations.Evidence))
@@ -106,7 +106,7 @@ func (s *search) list(ctx context.Context) ([]listing, error) {
 	return listings, nil
 }
 
-// keepLists keeps lists that are whole.
+// keepLists keeps complete lists.
 func (s *search) keepLists(listings []listing) {
 	found := make([][]ocispec.Descriptor, len(listings))
 	for at, l := range listings {
@@ -137,8 +137,8 @@ func (s *search) listAt(ctx context.Context, location Location) (found []ocispec
 	return found, err
 }
 
-// joined returns the manifests that are read, by location and all, and tells what keeps them from
-// being all that there are.
+// joined returns the manifests to read, by location and all, and reports why they may be
+// incomplete.
 func (s *search) joined(listings []listing) (lists [][]*manifest, merged []*manifest) {
 	for _, l := range listings {
 		lists = append(lists, l.manifests)
@@ -146,7 +146,7 @@ func (s *search) joined(listings []listing) (lists [][]*manifest, merged []*mani
 			continue
 		}
 		finding := FindingOf(l.err)
-		// A list that a retry cannot complete hides evidence, whatever cut it short.
+		// A list that a retry cannot complete hides evidence, regardless of the cause.
 		finding.Incomplete = finding.Result() != policy.Unknown
 		s.tellAll(rankFirst, finding)
 	}
@@ -162,7 +162,7 @@ func (s *search) joined(listings []listing) (lists [][]*manifest, merged []*mani
 	return lists, merged
 }
 
-// looked says what the locations held. All that the search started has ended.
+// looked describes the content of the locations. The search has ended.
 func (s *search) looked(listings []listing) []Looked {
 	suffices := s.board.isClosed()
 	looked := make([]Looked, len(listings))
@@ -189,7 +189,7 @@ func (s *search) looked(listings []listing) []Looked {
 	return looked
 }
 
-// describeOnce fills in the subject's descriptor, which may be kept, and lets the shares go on.
+// describeOnce fills in the subject's descriptor, which may be kept, and starts the shares.
 func (s *search) describeOnce(ctx context.Context, kept ocispec.Descriptor, known bool) error {
 	defer close(s.described)
 	switch {
@@ -204,9 +204,8 @@ func (s *search) describeOnce(ctx context.Context, kept ocispec.Descriptor, know
 	return nil
 }
 
-// describe fills in the subject's size and media type: a digest reference lacks them,
-// and notation signs them. What another tier's locations say about the subject is not taken
-// for what those of this search would say.
+// describe fills in the subject's size and media type: a digest reference lacks them, and
+// notation signs them. It ignores the locations of other tiers, which may state other values.
 func (s *search) describe(ctx context.Context) error {
 	if s.subject.Descriptor.Digest == s.subject.Reference.Digest && s.subject.Descriptor.MediaType != "" &&
 		sameContent(s.registry, s.subject.describedBy, s.subject.Reference) {

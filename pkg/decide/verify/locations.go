@@ -16,22 +16,22 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Registry says where images are read, with one tenant's credentials.
+// Registry finds the locations of images, with one tenant's credentials.
 type Registry interface {
-	// Locations returns where the image of ref and evidence about it are read. It makes no
+	// Locations returns the locations of the image of ref and of evidence about it. It makes no
 	// request, and depends on the name of ref alone.
 	Locations(ref image.Reference) Locations
-	// Generation is a hash of all that decides what the locations answer: where they are, and
-	// the logins. What was read under another one is not used. With "", nothing is kept.
+	// Generation is a hash of everything that determines the answers: the locations and the
+	// logins. Evidence that was read under another one is not used. With "", nothing is kept.
 	Generation() string
 }
 
 // Locations are the repositories that are read for one image.
 type Locations struct {
-	// Content may have the image; the first one that has it counts. Without one, nothing
-	// is known about the image.
+	// Content may have the image; the first location that has it counts. If there is none,
+	// nothing is known about the image.
 	Content []Location
-	// Evidence may have what refers to the image; all of it counts.
+	// Evidence may have manifests that refer to the image; all of them count.
 	Evidence []Location
 	// Listing says what their Referrers list, such as cosign's attestation tag.
 	Listing string
@@ -56,17 +56,16 @@ const (
 
 // Repository reads one repository. Every method verifies content against the requested
 // digest, reads at most a limit, and returns a [PermanentError] if a retry would give the
-// same answer; every other error is transient.
+// same answer. Every other error is transient.
 type Repository interface {
 	// Resolve returns the descriptor (digest, size, media type) of the manifest that
 	// ref names; a digest in ref takes precedence over its tag.
 	Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error)
 
-	// Referrers returns the descriptors of the manifests that may hold evidence
-	// for subject (which has a digest): the cosign signature tag first, then OCI
-	// referrers in the registry's order, each digest once. A descriptor may embed
-	// its content in Data. With both descriptors and an error, there may be more
-	// evidence than listed.
+	// Referrers returns the descriptors of the manifests that may hold evidence for subject
+	// (which has a digest): the cosign signature tag first, then OCI referrers in the registry's
+	// order, each digest once. A descriptor may embed its content in Data. If it returns both
+	// descriptors and an error, there may be more evidence than listed.
 	Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error)
 
 	// Fetch returns the content of desc. It fails with a [PermanentError] if desc.Size is
@@ -74,7 +73,7 @@ type Repository interface {
 	Fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error)
 }
 
-// locationsOf returns where ref is read, and no location without a registry.
+// locationsOf returns the locations of ref, none without a registry.
 func locationsOf(registry Registry, ref image.Reference) Locations {
 	if registry == nil {
 		return Locations{}
@@ -101,9 +100,9 @@ func names(locations []Location) string {
 
 // Resolve returns the descriptor of ref at the first location of its content that has it. All are
 // asked in parallel, so that a mirror which lacks the image costs no further round trip. A
-// location that fails, or that answers for another digest, counts as one that lacks it: what
-// is asked for by digest cannot be forged, and the verdict on a tag is about the digest
-// that was found. A location that keeps a digest waiting is not waited for if another one has it.
+// location that fails, or that answers with another digest, counts as one that lacks it: content
+// cannot be forged for a digest, and the verdict on a tag is about the digest that was found.
+// Resolve does not wait for a slow location if another one has the digest.
 func (l Locations) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
 	locations := l.Content
 	switch len(locations) {
@@ -178,7 +177,7 @@ func resolveAt(ctx context.Context, location Location, ref image.Reference) (oci
 	return descriptor, nil
 }
 
-// fetchAt reads content at the first of locations that serves it.
+// fetchAt reads content from the first location that serves it.
 func fetchAt(ctx context.Context, locations []Location, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 	var errs []error
 	for _, location := range locations {
@@ -194,9 +193,9 @@ func fetchAt(ctx context.Context, locations []Location, desc ocispec.Descriptor,
 	return nil, nowhere(errs)
 }
 
-// nowhere returns one error for locations that all failed. It is permanent only if all are:
-// what one location lacks, another may have once it answers. An image that is missing at one
-// location explains less than any other permanent error.
+// nowhere returns one error for locations that all failed. It is permanent only if all errors
+// are: content that one location lacks, another may have once it answers. Any other permanent
+// error explains more than a missing image.
 func nowhere(errs []error) error {
 	switch len(errs) {
 	case 0:
@@ -228,14 +227,13 @@ func nowhere(errs []error) error {
 	return PermanentWith(told.Reason, all, told.Remediation)
 }
 
-// pin returns ref with its digest, and a warning if policies that only warn would have it
-// be another. The digest of a tag is cached briefly. The descriptor of a digest reference
-// is read later, in parallel with other requests.
+// pin returns ref with its digest, and a warning if policies that only warn resolve another
+// digest. The digest of a tag is cached briefly. The descriptor of a digest reference is read
+// later, in parallel with other requests.
 //
-// A tier whose locations are others, such as a mandatory policy where the namespace has a mirror, must
-// find the same digest under the tag: else it would be asked about a digest that only a
-// tenant's mirror calls by that tag. Without such a mirror all tiers ask the same server,
-// once.
+// A tier with other locations, such as a mandatory policy where the namespace has a mirror, must find
+// the same digest for the tag: otherwise it would judge a digest that only a tenant's mirror has under
+// that tag. Without such a mirror all tiers ask the same server, once.
 func (e *Engine) pin(ctx context.Context, config part, tasks []task, ref image.Reference, how mode, trace *trace) (subject Subject, doubt string, err error) {
 	registry := registryOf(tasks)
 	if ref.Digest != "" {
@@ -262,7 +260,7 @@ func (e *Engine) pin(ctx context.Context, config part, tasks []task, ref image.R
 }
 
 // elsewhere returns the tasks whose tiers read ref at other locations than registry does, one
-// of each registry, those that are enforced first.
+// for each registry, enforced ones first.
 func elsewhere(tasks []task, registry Registry, ref image.Reference) []task {
 	var others []task
 	for _, warns := range []bool{false, true} {
@@ -276,8 +274,8 @@ func elsewhere(tasks []task, registry Registry, ref image.Reference) []task {
 	return others
 }
 
-// agree looks up a tag with registry and, in parallel, with those of other tiers. It fails
-// if an enforced one does not find the same digest.
+// agree looks up a tag with registry and, in parallel, with the registries of other tiers. It
+// fails if an enforced one does not find the same digest.
 func agree(ctx context.Context, registry Registry, others []task, ref image.Reference) (descriptor ocispec.Descriptor, doubt string, err error) {
 	digests, errs := make([]digest.Digest, len(others)), make([]error, len(others))
 	var lookups sync.WaitGroup
@@ -316,10 +314,10 @@ func agree(ctx context.Context, registry Registry, others []task, ref image.Refe
 	return descriptor, doubt, nil
 }
 
-// Resolve pins ref to the current digest of its tag, with the credentials of config. It
-// returns a reference with a digest unchanged, without a network call. The error is a
-// [PermanentError] if the image does not exist, and otherwise transient. Mandatory policies are not
-// asked: they judge the digest once it is verified.
+// Resolve pins ref to the current digest of its tag, with the credentials of config. It returns a
+// reference with a digest unchanged, without a network call. The error is a [PermanentError] if the
+// image does not exist, and otherwise transient. It ignores mandatory policies: they judge the
+// digest during verification.
 func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Reference) (image.Reference, error) {
 	if ref.Digest != "" {
 		return ref, nil

@@ -11,24 +11,25 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// manifest refers to the subject. It is read once, for all locations that list it.
+// manifest is a manifest that refers to the subject. It is read once, for all locations that
+// list it.
 type manifest struct {
 	ocispec.Descriptor
 
 	// `search.mu` guards these.
 	where   []int  // the indexes of the locations that list it, ascending
 	data    []byte // its content, if a list embeds it
-	claimed bool   // someone reads it
+	claimed bool   // some goroutine reads it
 
-	read chan struct{} // closed once the following is known
-	// candidates are the first signatures in it that some verifier accepts, and more is how many there are besides.
+	read chan struct{} // closed once the following fields are set
+	// candidates are the first signatures in it that some verifier accepts, and more is the number of further ones.
 	candidates []*candidate
 	more       int
 	empty      bool            // it has no layers
 	failed     *policy.Finding // why it could not be read
 }
 
-// candidate is a signature that some verifier accepts, and the manifest it is in.
+// candidate is a signature that some verifier accepts, with its manifest.
 type candidate struct {
 	Signature
 	in      *manifest
@@ -36,8 +37,8 @@ type candidate struct {
 	started bool // its check; guarded by `search.mu`
 }
 
-// refer returns the manifests of a location's list, each once. Those that another location lists alike are the same: else
-// a location that states another size would spoil it for the others.
+// refer returns the manifests of a location's list, each once. Identical entries of two locations are the same
+// manifest: otherwise a location that states another size would spoil it for the others.
 func (s *search) refer(at int, list []ocispec.Descriptor) []*manifest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +64,7 @@ func (s *search) refer(at int, list []ocispec.Descriptor) []*manifest {
 	return own
 }
 
-// where returns the locations that are known to list m.
+// where returns the locations that list m, as far as known.
 func (s *search) where(m *manifest) []Location {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,10 +75,11 @@ func (s *search) where(m *manifest) []Location {
 	return locations
 }
 
-// claimed are manifests that one goroutine reads: those whose content a list embeds, and the others.
+// claimed are manifests that one goroutine reads: those with content embedded in a list, and the
+// others.
 type claimed struct{ embedded, others []*manifest }
 
-// claim returns those of manifests that nobody reads yet. The caller reads or releases them.
+// claim returns the manifests that no goroutine reads yet. The caller reads or releases them.
 func (s *search) claim(manifests []*manifest) (unread claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +97,7 @@ func (s *search) claim(manifests []*manifest) (unread claimed) {
 	return unread
 }
 
-// release lets nobody wait for manifests that are not read.
+// release ends the wait for manifests that are not read.
 func (c claimed) release() {
 	for _, m := range slices.Concat(c.embedded, c.others) {
 		if !m.isRead() {
@@ -202,8 +204,8 @@ func (s *search) candidates(m *manifest, content []byte) {
 
 func (m *manifest) fail(finding policy.Finding) { m.failed = &finding }
 
-// tell adds a finding of every verifier about a manifest that could not be read, because it might have held a signature,
-// or that has none.
+// tell adds a finding of every verifier about an unreadable manifest, because it might have held a signature, or
+// about one without signatures.
 func (s *search) tell(rank int, m *manifest) {
 	switch {
 	case m.failed != nil:
@@ -215,7 +217,7 @@ func (s *search) tell(rank int, m *manifest) {
 	}
 }
 
-// leading returns those of manifests before the first that is not read yet.
+// leading returns the manifests before the first unread one.
 func leading(manifests []*manifest) []*manifest {
 	if i := slices.IndexFunc(manifests, func(m *manifest) bool { return !m.isRead() }); i >= 0 {
 		return manifests[:i]
@@ -224,7 +226,7 @@ func leading(manifests []*manifest) []*manifest {
 }
 
 // merge joins lists round robin, so that a long one does not push another past a limit, and reports whether there are
-// more than most. Each list has at least most/len(lists) of its own among them.
+// more than most entries. Each list gets at least most/len(lists) entries.
 func merge(lists [][]*manifest, most int) (merged []*manifest, over bool) {
 	seen := map[*manifest]bool{}
 	for i, more := 0, true; more; i++ {
@@ -245,8 +247,8 @@ func merge(lists [][]*manifest, most int) (merged []*manifest, over bool) {
 	return merged, false
 }
 
-// fairly takes up to most candidates, and returns how many are over. The lists take turns, so that one that has many does
-// not hide those of another: the first most/len(lists) of each are taken, whatever the others have. All manifests are read.
+// fairly takes up to most candidates, and returns the number of the rest. It takes the first most/len(lists) of each
+// list, so that a list with many does not hide those of another. All manifests have been read.
 func fairly(lists [][]*manifest, most int) (taken []*candidate, over int) {
 	queues := make([][]*candidate, len(lists))
 	counted, chosen := map[*manifest]bool{}, map[*candidate]bool{}

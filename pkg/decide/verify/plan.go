@@ -9,29 +9,29 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// task is the work of one tier for one image: a verdict that needs no evidence, or
-// rules that do.
+// task is the work of one tier for one image: a verdict that needs no evidence, or rules that
+// need some.
 type task struct {
 	tier   *Tier
 	verdict policy.Verdict // when known
 	known   bool
-	// mandatory says that the Config has a mandatory tier for it, which may leave the image to another.
+	// mandatory marks the task of a mandatory tier, which may leave the image to another.
 	mandatory bool
 	nothing   bool // neither a policy nor a verifier applies
 	warns     bool // a denial becomes a warning
 	// indexManifests says that the manifests of an index may prove it.
 	indexManifests bool
-	// requires says that a rule asks for evidence. If the task is known, nobody has looked for it.
+	// requires says that a rule requires evidence. If the task is known, nobody has looked for it.
 	requires  bool
 	rules     policy.Requirements
-	verifiers []*Verifier // those that the rules use and that match the image
-	// missing holds findings that need no evidence: for broken verifiers, and for
-	// those that a rule names although they do not match this image.
+	verifiers []*Verifier // verifiers that the rules use and that match the image
+	// missing holds findings that need no evidence: for broken verifiers, and for verifiers that
+	// a rule names although they do not match this image.
 	missing []policy.Finding
 }
 
-// plan returns the task of each tier for ref. It is pure. Without tiers that are enforced, the
-// image is denied.
+// plan returns the task of each tier for ref. It is pure. Without enforced tiers, the image is
+// denied.
 func (p part) plan(ref image.Reference) []task {
 	tasks, enforced := make([]task, 0, len(p.Tiers)), false
 	for i := range p.Tiers {
@@ -104,13 +104,13 @@ func (l *Tier) planRules(ref image.Reference) task {
 	return known(l, policy.Verdict{Policy: l.Source, Reason: unmatched + "Deny", Remediation: fix})
 }
 
-// empty reports whether l has nothing to judge ref by: neither a policy nor a verifier.
+// empty reports whether l has neither a policy nor a verifier for ref.
 func (l *Tier) empty(ref image.Reference) bool {
 	return l.Judge.kind == byVerifiers && l.Judge.Usable() && !slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool { return v.matches(ref) })
 }
 
-// repair says what to do about a resource that cannot be used, and why it cannot: what something outside the resource
-// caused, as its error says, needs no correction.
+// repair says what to do about a resource that cannot be used, and why it cannot. If the cause is external, as its
+// error says, the resource needs no correction.
 func repair(source policy.ObjectRef, why error) string {
 	if remedy := policy.OutsideOf(why); remedy != "" {
 		return remedy
@@ -118,7 +118,7 @@ func repair(source policy.ObjectRef, why error) string {
 	return source.Owner("correct " + source.String() + seeReady)
 }
 
-// seeReady says where to read what is wrong. Resources from files have no conditions.
+// seeReady says where to read the error. Resources from files have no conditions.
 const seeReady = "; its condition Ready, or landwaiter check for files, says what is wrong"
 
 // repair says what to do about a tier that judges no image, because its policy or something else cannot be used.
@@ -129,7 +129,7 @@ func (l *Tier) repair() string {
 	return l.Source.Owner("correct the resource" + seeReady)
 }
 
-// planMatching plans a tier without policies: all verifiers that match must pass.
+// planMatching plans a tier without policies: all matching verifiers must pass.
 func (l *Tier) planMatching(ref image.Reference) task {
 	names := l.applying(ref, func(*Verifier) bool { return true })
 	if len(names) == 0 {
@@ -179,10 +179,11 @@ func (l *Tier) planRule(rule Rule, ref image.Reference) task {
 	return t
 }
 
-// bounded returns requirement with the number of signers whom its verifiers trust for ref, and whether that is too few.
+// bounded returns requirement with the number of signers that its verifiers trust for ref, and reports whether that
+// is too small.
 func (l *Tier) bounded(requirement policy.Requirement, ref image.Reference) (policy.Requirement, bool) {
 	if requirement.AtLeast() == 1 {
-		return requirement, false // a signer is enough, and the usual case
+		return requirement, false // one signer is enough, which is the usual case
 	}
 	var matching []*Verifier
 	for _, name := range requirement.Verifiers() {
@@ -191,13 +192,13 @@ func (l *Tier) bounded(requirement policy.Requirement, ref image.Reference) (pol
 		}
 	}
 	n, known := Trusted(matching)
-	if !known || n == 0 { // without any signer, what is missing says why
+	if !known || n == 0 { // without any signer, the missing verifiers say why
 		return requirement, false
 	}
 	return requirement.Trusting(n)
 }
 
-// named returns a verifier of l, nil if there is none of that name.
+// named returns the verifier of l with that name, nil if there is none.
 func (l *Tier) named(name string) *Verifier {
 	i, found := slices.BinarySearchFunc(l.Verifiers, name, func(v *Verifier, name string) int { return strings.Compare(v.Source.Name, name) })
 	if !found {
@@ -216,7 +217,7 @@ func (l *Tier) requirement(source policy.ObjectRef, demand Requirement, ref imag
 	case demand.Condition != nil:
 		return l.matching(source, demand, ref)
 	}
-	// A broken verifier of unknown type may be one of these: name it in the reason.
+	// A broken verifier of unknown type may be of a required type: name it in the reason.
 	names := l.applying(ref, func(v *Verifier) bool { return slices.Contains(demand.Types, v.Type) || v.Type == "" })
 	if len(names) == 0 {
 		return policy.Requirement{}, PermanentWith(policy.ReasonNoSuchVerifier,
@@ -250,8 +251,9 @@ func (l *Tier) applying(ref image.Reference, wanted func(*Verifier) bool) (names
 	return names
 }
 
-// decided returns the verdict if no task needs evidence for it: some deny, else one cannot be
-// known, or all allow. What denies only for lack of evidence is then not known, and not looked for.
+// decided returns the verdict if no task needs evidence for it: if some task denies, else if one
+// cannot be known, or if all allow. Tasks that would deny only for lack of evidence are not known
+// at that point.
 func decided(tasks []task) (policy.Verdict, bool) {
 	for _, outcome := range []policy.Outcome{policy.Denied, policy.Undecided} {
 		var such policy.Combined
@@ -272,8 +274,8 @@ func decided(tasks []task) (policy.Verdict, bool) {
 	return combine(tasks, func(i int) policy.Verdict { return tasks[i].verdict }), true
 }
 
-// beforeEvidence returns a verdict that needed no evidence. A denial says if some policy requires evidence that nobody has
-// looked for: the next try may be denied for that.
+// beforeEvidence returns a verdict that needed no evidence. A denial says if some policy requires evidence that
+// nobody has looked for: the next attempt may be denied for that.
 func beforeEvidence(verdict policy.Verdict, tasks []task) policy.Verdict {
 	if verdict.Outcome() == policy.Denied && slices.ContainsFunc(tasks, func(t task) bool { return t.requires && !t.warns }) {
 		verdict.Reason += moreLater
@@ -281,12 +283,12 @@ func beforeEvidence(verdict policy.Verdict, tasks []task) policy.Verdict {
 	return verdict
 }
 
-// moreLater ends the reason of a denial without a look at signatures.
+// moreLater is the end of the reason of a denial before any signature was checked.
 const moreLater = "; signatures were not checked yet, so more can follow"
 
-// failed returns the verdict on an image whose verification ended with err. It is a
-// warning if only policies that warn needed evidence, beside the warnings that need none. No policy caused it, so the
-// team's admins are asked, or whoever answers for the cluster's policies where only a cluster admin can help.
+// failed returns the verdict on an image whose verification ended with err. If only policies that warn needed
+// evidence, it is a warning, in addition to the warnings that need none. No policy caused it, so the contacts are the
+// team's admins, or the cluster's if only a cluster admin can help.
 func failed(tasks []task, err error) policy.Verdict {
 	verdict := failure(err)
 	if i := slices.IndexFunc(tasks, func(t task) bool { return t.tier != nil }); i >= 0 {
@@ -332,8 +334,8 @@ func registryOf(tasks []task) Registry {
 	return nil
 }
 
-// add looks name up and records it as a verifier to run or as a missing one. Seen says which
-// verifiers of l it has recorded: a policy can name hundreds, each many times.
+// add looks name up and records it as a verifier to run or as missing. Seen has the verifiers
+// of l that are recorded: a policy can name hundreds, each many times.
 func (t *task) add(l *Tier, name string, ref image.Reference, seen []bool) {
 	i, found := slices.BinarySearchFunc(l.Verifiers, name, func(v *Verifier, name string) int { return strings.Compare(v.Source.Name, name) })
 	if !found {
@@ -353,7 +355,8 @@ func (t *task) add(l *Tier, name string, ref image.Reference, seen []bool) {
 	seen[i] = true
 }
 
-// elsewhere returns the finding of a verifier that a policy requires and that is not for ref.
+// elsewhere returns the finding of a verifier that a policy requires and that does not match
+// ref.
 func (v *Verifier) elsewhere(requires policy.ObjectRef, ref image.Reference) policy.Finding {
 	f := policy.Finding{Reason: policy.ReasonNotForThisImage,
 		Message:     fmt.Sprintf("%s is not for %s: its images do not match", v.Source, ref.Name()),
@@ -379,7 +382,7 @@ func (v *Verifier) finding(f policy.Finding) policy.Finding {
 	return f
 }
 
-// clusterContact says whom to ask about a policy of the cluster, "" if nobody is named.
+// clusterContact returns the contact of a policy of the cluster, "" if it has none.
 func clusterContact(tasks []task) string {
 	for _, t := range tasks {
 		for l := t.tier; l != nil; l = l.Next {

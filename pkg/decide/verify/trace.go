@@ -13,8 +13,8 @@ type trace struct {
 	mu     sync.Mutex
 	passed []Stage
 	looked []Looked
-	last   time.Time // when a registry answered last
-	waits  []*string // hosts that are asked now, in the order of their requests
+	last   time.Time // when a registry last answered
+	waits  []*string // hosts with pending requests, in the order of the requests
 }
 
 // start begins a stage without a verifier.
@@ -22,7 +22,7 @@ func (t *trace) start(name, detail string) (end func()) {
 	return t.begin(Stage{Name: name, Detail: detail})
 }
 
-// begin begins a stage; the function that it returns ends it.
+// begin begins a stage; the returned function ends it.
 func (t *trace) begin(stage Stage) (end func()) {
 	stage.Began = t.now()
 	return func() {
@@ -36,7 +36,7 @@ func (t *trace) begin(stage Stage) (end func()) {
 	}
 }
 
-// traceKey is where the context of a verification has its trace.
+// traceKey is the context key of the trace of a verification.
 type traceKey struct{}
 
 func (t *trace) in(ctx context.Context) context.Context {
@@ -49,8 +49,8 @@ func traceOf(ctx context.Context) *trace {
 	return t
 }
 
-// Awaiting says that the verification that ctx belongs to waits for a registry, until the function that it
-// returns is called, once or more. Outside a verification it does nothing.
+// Awaiting records that the verification of ctx waits for a registry, until the returned function is
+// called, which may happen repeatedly. Outside a verification it does nothing.
 func Awaiting(ctx context.Context, host string) (end func()) {
 	t := traceOf(ctx)
 	if t == nil {
@@ -66,7 +66,7 @@ func Awaiting(ctx context.Context, host string) (end func()) {
 	}
 }
 
-// waitsFor returns the hosts that are asked now, each once, at most [maxLocationsNamed].
+// waitsFor returns the distinct hosts with pending requests, at most [maxLocationsNamed].
 func (t *trace) waitsFor() (hosts []string) {
 	if t == nil {
 		return nil
@@ -81,7 +81,7 @@ func (t *trace) waitsFor() (hosts []string) {
 	return hosts
 }
 
-// answer notes that a registry answered at a time; the zero time says that none did.
+// answer records the time of a registry's answer; the zero time means that none answered.
 func (t *trace) answer(at time.Time) {
 	if t == nil {
 		return
@@ -93,14 +93,14 @@ func (t *trace) answer(at time.Time) {
 	}
 }
 
-// answerNow notes that a registry answers.
+// answerNow records that a registry answers now.
 func (t *trace) answerNow() {
 	if t != nil {
 		t.answer(t.now())
 	}
 }
 
-// answered returns when a registry answered last, zero if none did.
+// answered returns when a registry last answered, zero if none did.
 func (t *trace) answered() time.Time {
 	if t == nil {
 		return time.Time{}
@@ -110,11 +110,11 @@ func (t *trace) answered() time.Time {
 	return t.last
 }
 
-// StageRedis is the stage that asks Redis for a verdict.
+// StageRedis is the stage that queries Redis for a verdict.
 const StageRedis = "redis"
 
-// StartStage begins a stage of the verification that ctx belongs to, and returns what ends
-// it. A [Cache] calls it where it waits for a server. Outside a verification it does nothing.
+// StartStage begins a stage of the verification of ctx, and returns the function that ends
+// it. A [Cache] calls it when it waits for a server. Outside a verification it does nothing.
 func StartStage(ctx context.Context, name string) (end func()) {
 	if t := traceOf(ctx); t != nil {
 		return t.start(name, "")
@@ -122,18 +122,17 @@ func StartStage(ctx context.Context, name string) (end func()) {
 	return func() {}
 }
 
-// maxStages bounds the stages that are kept: evidence by strangers has one for each
-// check.
+// maxStages bounds the stages that are kept: a stranger's evidence has one for each check.
 const maxStages = 256
 
-// stages returns those that have ended, in the order of their end.
+// stages returns the finished stages, in the order of their end.
 func (t *trace) stages() []Stage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.passed)
 }
 
-// look keeps what the locations of a search held.
+// look records the content of a search's locations.
 func (t *trace) look(b *board) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,14 +149,14 @@ func (t *trace) look(b *board) {
 	}
 }
 
-// lookAgain forgets what locations held, because they are asked again.
+// lookAgain forgets the content of the locations, which are asked again.
 func (t *trace) lookAgain() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.looked = nil
 }
 
-// locations returns where was looked, and what was there.
+// locations returns the locations that were searched, and their content.
 func (t *trace) locations() []Looked {
 	t.mu.Lock()
 	defer t.mu.Unlock()

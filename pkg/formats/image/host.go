@@ -49,12 +49,12 @@ func canonicalHost(host string) (string, error) {
 	return joinHost(name, port), nil
 }
 
-// isDockerHub reports whether a host is a name of Docker Hub's registry. containerd and
-// CRI-O take index.docker.io for docker.io, and pull both from registry-1.docker.io; that
-// name and registry.hub.docker.com they ask as written, and reach the same server. They
-// put a one-word repository into library/ only for the first two, written without a port.
-// Under the other spellings they ask for the word alone, which nobody can own at Docker
-// Hub: they pull what is verified here, in library/, or nothing.
+// isDockerHub reports whether a host is a name of Docker Hub's registry. containerd and CRI-O
+// read index.docker.io as docker.io, and pull both from registry-1.docker.io. They use that
+// name and registry.hub.docker.com as written, and reach the same server. They put a one-word
+// repository into library/ only for the first two names, without a port. For the other names
+// they request the word alone, which nobody can own at Docker Hub: they pull the image that
+// is verified here, in library/, or nothing.
 func isDockerHub(name string) bool {
 	return slices.Contains([]string{dockerHub, "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}, name)
 }
@@ -95,8 +95,7 @@ func joinHost(name, port string) string {
 	return name + ":" + port
 }
 
-// checkPort refuses every spelling of a port but the decimal one. Runtimes dial 0443 as
-// 443.
+// checkPort only accepts the decimal spelling of a port. Runtimes dial 0443 as 443.
 func checkPort(port string) error {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {

@@ -11,8 +11,8 @@ const (
 	// maxPatternSegments bounds the work of one match. Registries nest repositories
 	// twenty deep at most.
 	maxPatternSegments = 32
-	// maxRepository is the longest repository of a reference, in bytes, and maxSegments
-	// the number of segments that fit in it. Both are only for [Pattern.Cost].
+	// maxRepository is the longest repository of a reference, in bytes, and maxSegments is its
+	// largest number of segments. Only [Pattern.Cost] uses them.
 	maxRepository = 255
 	maxSegments   = (maxRepository + 1) / 2
 )

@@ -113,7 +113,7 @@ func (p Pattern) checkSegments(s string) error {
 	return nil
 }
 
-// wrongSegment says why a segment is refused.
+// wrongSegment explains why a segment is invalid.
 func wrongSegment(segment string) string {
 	switch {
 	case segment == "":
@@ -161,7 +161,7 @@ func (p Pattern) head() int {
 	return len(p.segments)
 }
 
-// wildcards returns how many parts of a segment are searched for.
+// wildcards returns the number of parts of a segment to search for.
 func wildcards(segment string) int {
 	if segment == anySegments {
 		return 0

@@ -5,7 +5,7 @@
 package image
 
 import (
-	_ "crypto/sha256" // go-digest knows what is linked
+	_ "crypto/sha256" // registers the digest algorithm
 	_ "crypto/sha512"
 	"errors"
 	"fmt"
@@ -15,8 +15,8 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// Reference is a normalised image reference. It is comparable, and its zero value names
-// no image. Only Parse makes one from a string, and from its String makes it again.
+// Reference is a normalised image reference. It is comparable, and its zero value names no
+// image. Only Parse makes one from a string; parsing its String gives the same Reference.
 type Reference struct {
 	Host       string        // the only spelling of its server: lower case, without the default port 443
 	Repository string        // path below the host
@@ -24,11 +24,11 @@ type Reference struct {
 	Digest     digest.Digest // empty, or sha256
 }
 
-// Parse normalises s like container runtimes: a missing host is Docker Hub, a one-word
-// Docker Hub name is in library/, a missing tag is latest. The names of Docker Hub's
-// registry are one host. It returns an error, never a guess, for anything but one
-// well-formed reference, for odd spellings of a host or port, for digests other than
-// sha256, which no supported signature format covers, and for image IDs.
+// Parse normalises s like container runtimes: a missing host is Docker Hub, a one-word Docker
+// Hub name is in library/, a missing tag is latest. The names of Docker Hub's registry are
+// one host. It never guesses: it returns an error for malformed references, odd spellings of
+// a host or port, image IDs, and digests other than sha256, which no supported signature
+// format covers.
 func Parse(s string) (Reference, error) {
 	switch {
 	case strings.TrimSpace(s) == "": // OpenShift's image triggers start from " "
@@ -67,9 +67,9 @@ func Parse(s string) (Reference, error) {
 	return r, nil
 }
 
-// isID reports whether runtimes look for an image on the node with the ID s, or one that begins so: containerd
-// does before it reads "sha256:a" as the tag a of docker.io/library/sha256. Any algorithm, of any length: a
-// registry that has such a repository can be named with its host.
+// isID reports whether runtimes look for an image on the node whose ID is s or begins with s: containerd does
+// so before it reads "sha256:a" as the tag a of docker.io/library/sha256. This applies to every algorithm and
+// length. To name a registry that has such a repository, include its host.
 func isID(s string) bool {
 	algorithm, rest, found := strings.Cut(s, ":")
 	if !found || strings.Contains(s, "/") || rest == "" {
@@ -93,8 +93,8 @@ func invalid(s string, err error) error {
 	return fmt.Errorf("image reference %.80q is not valid: %w", s, err)
 }
 
-// withCanonicalHost returns s with the canonical spelling of its host, if it has one. It
-// comes before the parser, which adds library/ below docker.io only.
+// withCanonicalHost returns s with the canonical spelling of its host, if it has one. It runs
+// before the parser, which only adds library/ below docker.io.
 func withCanonicalHost(s string) (string, error) {
 	host, rest, found := strings.Cut(s, "/")
 	if !found || (!isHost(host) && strings.ToLower(host) == host) {
@@ -116,7 +116,7 @@ func (r Reference) Name() string { return r.Host + "/" + r.Repository }
 
 // String returns the full normalised reference.
 func (r Reference) String() string {
-	tag, digest := "", "" // in front of what there is, for one allocation in all
+	tag, digest := "", "" // added at the front, for a single allocation
 	if r.Tag != "" {
 		tag = ":"
 	}
@@ -164,8 +164,8 @@ const (
 )
 
 // ParseTemplate checks a host and the path of a repository below it. In the path,
-// {repository} stands for the image's repository and {registry} for its host; the host
-// has neither, so an image's name never chooses the server.
+// {repository} is the image's repository and {registry} its host. The host has no
+// placeholders, so an image's name never chooses the server.
 func ParseTemplate(host, path string) (Template, error) {
 	normalised, err := NormaliseHost(host)
 	switch {
@@ -190,8 +190,8 @@ func ParseTemplate(host, path string) (Template, error) {
 // Host returns the host of every repository that t makes.
 func (t Template) Host() string { return t.host }
 
-// For returns the repository for an image, without tag and digest. A repository cannot
-// have a colon, so that of a host's port becomes "_", which no host has.
+// For returns the repository for an image, without tag and digest. A repository cannot have a
+// colon, so the colon of a host's port becomes "_", which no host contains.
 func (t Template) For(r Reference) (Reference, error) {
 	if t == (Template{}) {
 		return Reference{}, errors.New("there is no template of a repository")

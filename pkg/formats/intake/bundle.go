@@ -29,8 +29,8 @@ func Bundle(data []byte, needs Vouchers) (*protobundle.Bundle, error) {
 	return read, checkMaterial(read.GetVerificationMaterial(), needs, strings.HasSuffix(read.GetMediaType(), "v0.3+json") || strings.HasSuffix(read.GetMediaType(), "version=0.3"))
 }
 
-// Material drops what needs does not name, and refuses certificates, log entries and
-// timestamps that would cost too much to verify.
+// Material drops everything that needs does not name, and refuses certificates, log entries
+// and timestamps that would cost too much to verify.
 func Material(material *protobundle.VerificationMaterial, needs Vouchers) error {
 	return checkMaterial(material, needs, false)
 }
@@ -54,8 +54,8 @@ func checkMaterial(material *protobundle.VerificationMaterial, needs Vouchers, s
 	return checkTimestamps(material.GetTimestampVerificationData())
 }
 
-// checkSigner reads who signed. Of a chain, only the first certificate counts. With single it is made one certificate:
-// version 0.3 has no chains, and tools write them all the same.
+// checkSigner reads the signer. Only the first certificate of a chain counts. With single, a chain is cut to that
+// certificate: version 0.3 has no chains, but tools write them.
 func checkSigner(material *protobundle.VerificationMaterial, single bool) error {
 	if hint := material.GetPublicKey().GetHint(); len(hint) > maxHash {
 		return pastLimit("has a key hint of %d bytes, the limit is %d", len(hint), maxHash)
@@ -143,7 +143,7 @@ func checkTimestamps(data *protobundle.TimestampVerificationData) error {
 }
 
 // JWS refuses a JWS envelope of the Notary Project (signature envelope JWS specification)
-// whose parts are not JSON, nest too deep, have too many values or a name twice.
+// whose parts are not JSON, nest too deep, have too many values or have duplicate names.
 func JWS(data []byte) error {
 	if err := JSON(data); err != nil {
 		return err

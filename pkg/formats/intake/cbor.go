@@ -12,8 +12,8 @@ const (
 	cborSimple
 )
 
-// COSE refuses a COSE_Sign1 message (RFC 9052 section 4.2) that is no CBOR with definite
-// lengths, nests too deep or has too many items, in its protected header too.
+// COSE refuses a COSE_Sign1 message (RFC 9052 section 4.2) that is not CBOR with definite
+// lengths, nests too deep or has too many items. It also checks its protected header.
 func COSE(data []byte) error {
 	s := &cborScanner{left: maxEnvelopeItems}
 	rest, err := s.item(data, 0)
@@ -39,7 +39,7 @@ func COSE(data []byte) error {
 	return JSON(payload)
 }
 
-// coseParts returns the protected header and the payload of a message that was scanned.
+// coseParts returns the protected header and the payload of a scanned message.
 func coseParts(data []byte) (protected, payload []byte, err error) {
 	wrong := malformed("is not a COSE_Sign1 message")
 	major, length, rest, err := cborHead(data)
@@ -95,7 +95,7 @@ func cborHead(data []byte) (major byte, argument uint64, rest []byte, err error)
 
 type cborScanner struct{ left int }
 
-// item passes over one item and returns the rest.
+// item skips one item and returns the rest.
 func (s *cborScanner) item(data []byte, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, pastLimit("nests deeper than %d", maxDepth)

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// entryBody has the members of the canonical log entries that can be verified, and no
-// others: what clients only propose to a log, such as envelopes with many signatures, is
-// no part of a canonical entry.
+// entryBody has only the members of canonical log entries that can be verified. Members that
+// clients only propose to a log, such as envelopes with many signatures, are not part of a
+// canonical entry.
 type entryBody struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -60,8 +60,8 @@ type derKey struct {
 	RawBytes []byte `json:"rawBytes"`
 }
 
-// checkBody reads the body of a log entry: its keys are whoever's, and libraries use them
-// while they parse it.
+// checkBody reads the body of a log entry. Anyone can choose its keys, and libraries use them
+// during parsing.
 func checkBody(data []byte) error {
 	if len(data) > maxEntryBody {
 		return pastLimit("has a log entry of %d bytes, the limit is %d", len(data), maxEntryBody)
@@ -89,7 +89,7 @@ func checkBody(data []byte) error {
 	return body.checkKeys()
 }
 
-// checkKeys checks the keys of every kind, whatever kind the body says it is.
+// checkKeys checks the keys of every kind, regardless of the kind that the body states.
 func (b *entryBody) checkKeys() error {
 	texts := [][]byte{b.Spec.Signature.PublicKey.Content}
 	for _, signature := range b.Spec.Signatures {

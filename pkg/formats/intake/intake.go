@@ -15,17 +15,16 @@ import (
 	"unicode/utf8"
 )
 
-// Fault is the error of every function here. Its text repeats no evidence.
+// Fault is the error of every function in this package. Its text quotes no evidence.
 type Fault struct {
 	limit bool
 	text  string
 }
 
-// Error returns what is wrong, for use after "the …".
+// Error returns the fault as the end of a sentence that begins with "the …".
 func (f *Fault) Error() string { return f.text }
 
-// IsLimit reports whether err says that something was not read because it is past a limit.
-// All other faults are malformed evidence.
+// IsLimit reports whether err is about a limit. All other faults are malformed evidence.
 func IsLimit(err error) bool {
 	var fault *Fault
 	return errors.As(err, &fault) && fault.limit
@@ -42,24 +41,23 @@ func pastLimit(format string, values ...any) error {
 // jsonLimits bound a JSON document. Zero means no limit, apart from depth.
 type jsonLimits struct {
 	depth, values int
-	// members is how many names one object may have. If it is set, names must differ, in
-	// more than their case: encoding/json ignores case.
+	// members is the number of names that one object may have. If it is set, names must differ
+	// in more than their case, because encoding/json ignores case.
 	members int
 	// expand is how many bytes of memory each byte may take as a tree of Go values.
 	expand int
-	// keep returns that tree, of a document that is valid JSON. It refuses a name that an object
-	// has twice.
+	// keep returns that tree for valid JSON. It refuses duplicate names in an object.
 	keep bool
 }
 
-// JSON refuses a document that is not one JSON value, nests too deep, has too many values,
-// or an object that has a name twice, in any case.
+// JSON refuses a document that is not one JSON value, nests too deep, has too many values, or
+// has an object with duplicate names, ignoring case.
 func JSON(data []byte) error {
 	return scanJSON(data, jsonLimits{depth: maxDepth, values: maxEnvelopeValues, members: maxMembers})
 }
 
 // Payload refuses a signed document that is not one JSON value, nests too deep or has too
-// many values. Whoever parses it judges names that it has twice.
+// many values. Duplicate names are left to its parser.
 func Payload(data []byte) error {
 	return scanJSON(data, jsonLimits{depth: maxDepth, values: maxPayloadValues})
 }
@@ -70,8 +68,8 @@ func List(data []byte) error {
 	return scanJSON(data, jsonLimits{depth: maxDepth, values: spareListValues + len(data)/minListValue})
 }
 
-// StatementMemory returns how many bytes of memory a signed document would take as a tree of values, roughly. It
-// refuses one that would take many times its size.
+// StatementMemory estimates the bytes of memory that a signed document would take as a tree of values. It
+// refuses a document that would take many times its size.
 func StatementMemory(data []byte) (int64, error) {
 	s := newScanner(data, jsonLimits{depth: maxStatementDepth, expand: maxPredicate})
 	most := s.budget
@@ -92,7 +90,7 @@ func newScanner(data []byte, limits jsonLimits) *jsonScanner {
 	return &jsonScanner{data: data, limits: limits, budget: int64(limits.expand)*int64(len(data)) + spare}
 }
 
-// document reads all of the data, one value.
+// document reads all data as one value.
 func (s *jsonScanner) document() (any, error) {
 	value, err := s.value(0)
 	if err != nil {
@@ -116,9 +114,9 @@ type jsonScanner struct {
 
 func notJSON() error { return malformed("is not JSON") }
 
-// What the values of [ParseObject] take, as measured: a slot in a list, which grows by doubling;
-// a map with its first eight slots, and each further slot; the header of a string, and the
-// decoding of one with escapes.
+// Memory that the values of [ParseObject] take, as measured: a slot in a list, which grows by
+// doubling; a map with its first eight slots, and each further slot; the header of a string, and
+// the decoding of one with escapes.
 const slotBytes, mapBytes, memberBytes, headerBytes, escapeBytes = 80, 352, 96, 24, 256
 
 func (s *jsonScanner) spend(bytes int) error {
@@ -243,7 +241,7 @@ func put(object map[string]any, token []byte, value any) error {
 	return nil
 }
 
-// member adds a name to those of its object.
+// member adds a name to the names of its object.
 func (s *jsonScanner) member(names []string, token []byte) ([]string, error) {
 	name, err := decoded(token)
 	if err != nil {
@@ -258,7 +256,7 @@ func (s *jsonScanner) member(names []string, token []byte) ([]string, error) {
 	return append(names, name), nil
 }
 
-// fold maps names that encoding/json takes for each other to the same text.
+// fold maps names that encoding/json considers equal to the same text.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -339,7 +337,7 @@ func (s *jsonScanner) word() (any, error) {
 	return nil, notJSON()
 }
 
-// skip passes over c, after white space.
+// skip skips c, after white space.
 func (s *jsonScanner) skip(c byte) bool {
 	s.space()
 	if s.at < len(s.data) && s.data[s.at] == c {

@@ -23,7 +23,7 @@ func Certificate(der []byte) (*x509.Certificate, error) {
 	return certificate, checkKey(certificate.PublicKey)
 }
 
-// Certificates parses a chain of certificates, none of them slow to verify with.
+// Certificates parses a chain of certificates that are all cheap to verify with.
 func Certificates(chain [][]byte) ([]*x509.Certificate, error) {
 	if len(chain) > maxCertificates {
 		return nil, pastLimit("has %d certificates, the limit is %d", len(chain), maxCertificates)
@@ -39,7 +39,7 @@ func Certificates(chain [][]byte) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// within says what a fault is about.
+// within adds the subject of a fault.
 func within(what string, err error) error {
 	return &Fault{limit: IsLimit(err), text: what + " " + err.Error()}
 }

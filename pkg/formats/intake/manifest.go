@@ -21,8 +21,9 @@ func IsIndex(mediaType string) bool {
 // IsDocument reports whether a media type is that of an index or an image manifest.
 func IsDocument(mediaType string) bool { return IsIndex(mediaType) || isManifest(mediaType) }
 
-// Kind returns the media type of an index or an image manifest by its content alone, as an OCI type if it states
-// none, and "" for anything else. What it returns is not checked further. The error is past a limit ([IsLimit]).
+// Kind returns the media type of an index or an image manifest by its content alone, as an OCI type if the
+// document states none, and "" for anything else. It checks nothing else. The error is about a limit
+// ([IsLimit]).
 func Kind(content []byte) (string, error) {
 	err := List(content)
 	if IsLimit(err) {
@@ -51,8 +52,8 @@ func isManifest(mediaType string) bool {
 	return mediaType == ocispec.MediaTypeImageManifest || mediaType == mediaTypeDockerManifest
 }
 
-// Manifest reads an image manifest (OCI image manifest specification). mediaType is what
-// the registry, or an index, says that it is; it may be empty.
+// Manifest reads an image manifest (OCI image manifest specification). mediaType is the type
+// that the registry or an index states; it may be empty.
 func Manifest(content []byte, mediaType string) (ocispec.Manifest, error) {
 	if err := checkDocument(content, mediaType, isManifest, "manifests"); err != nil {
 		return ocispec.Manifest{}, err
@@ -78,8 +79,8 @@ func Manifest(content []byte, mediaType string) (ocispec.Manifest, error) {
 	return manifest, nil
 }
 
-// Index reads an image index (OCI image index specification) of 1 to limit manifests, none
-// of them an index. mediaType is what the registry says that it is.
+// Index reads an image index (OCI image index specification) of 1 to limit manifests, none of
+// them an index. mediaType is the type that the registry states.
 func Index(content []byte, mediaType string, limit int) ([]ocispec.Descriptor, error) {
 	if !IsIndex(mediaType) {
 		return nil, malformed("is not an index")
@@ -105,7 +106,7 @@ func Index(content []byte, mediaType string, limit int) ([]ocispec.Descriptor, e
 	return index.Manifests, nil
 }
 
-// checkCount refuses a document whose list of this name is too long, before it is read.
+// checkCount refuses a document whose list of this name is too long, before reading it.
 func checkCount(content []byte, name string, limit int) error {
 	var lists map[string]json.RawMessage
 	var list []json.RawMessage
@@ -118,9 +119,9 @@ func checkCount(content []byte, name string, limit int) error {
 	return nil
 }
 
-// checkDocument refuses a document that two readers could take for different things. Such a
-// document has a name twice, or one that only encoding/json takes for a name of the
-// specification; another media type than stated; or members of another kind of document. is
+// checkDocument refuses a document that two readers could interpret differently: one with
+// duplicate names, with a name that only encoding/json reads as a name of the specification,
+// with a media type other than stated, or with members of another kind of document. is
 // reports whether a media type is of the wanted kind.
 func checkDocument(content []byte, mediaType string, is func(string) bool, foreign ...string) error {
 	if err := scanJSON(content, jsonLimits{depth: maxDepth, values: maxManifestValues, members: maxMembers}); err != nil {

@@ -30,7 +30,8 @@ func IsStatement(object map[string]any) bool {
 	return object["_type"] == statementV1 || object["_type"] == statementV01
 }
 
-// ParseStatement reads an in-toto statement of version 0.1 or 1. It takes as much memory as [StatementMemory] says.
+// ParseStatement reads an in-toto statement of version 0.1 or 1. It takes the memory that [StatementMemory]
+// returns.
 func ParseStatement(data []byte) (Statement, error) {
 	document, err := ParseObject(data, maxStatementDepth)
 	if err != nil {
@@ -75,9 +76,8 @@ func ReadSubject(entry any) (subject, digests map[string]any, err error) {
 	return subject, digests, nil
 }
 
-// imageDigest returns the SHA-256 digest of a subject. It is empty if the subject has
-// none, and so is not an image. Digests of other algorithms, which have forms of their own, are ignored (in-toto
-// attestation framework, "DigestSet").
+// imageDigest returns the SHA-256 digest of a subject, empty if the subject has none and so is not an image. It
+// ignores digests of other algorithms, which have their own forms (in-toto attestation framework, "DigestSet").
 func imageDigest(entry any) (string, error) {
 	_, digests, err := ReadSubject(entry)
 	if err != nil {

@@ -29,8 +29,7 @@ func TimestampResponse(data []byte) error {
 }
 
 // TimestampToken refuses a TimeStampToken (RFC 3161 section 2.4.2) that is not DER, has more
-// than the one signature that it may have, or brings certificates that would be slow to
-// build a chain of.
+// than one signature, or contains certificates that make building a chain slow.
 func TimestampToken(data []byte) error {
 	if err := scanTimestamp(data); err != nil {
 		return err
@@ -82,8 +81,8 @@ func checkSigners(data cryptobyte.String) error {
 	return nil
 }
 
-// checkEmbedded reads a token's certificates. Each has a subject of its own: of those that
-// share one, a search for chains tries every combination.
+// checkEmbedded reads a token's certificates. Each must have a subject of its own: for
+// certificates that share a subject, a search for chains tries every combination.
 func checkEmbedded(data cryptobyte.String) error {
 	var chain [][]byte
 	for !data.Empty() {
@@ -112,14 +111,14 @@ func checkEmbedded(data cryptobyte.String) error {
 // 8.1.2).
 const derConstructed = 0x20
 
-// notDER is for whatever is cut off or not encoded as DER. With indefinite lengths, the extent
-// of an element is only known after all it contains.
+// notDER is the fault of a document that is truncated or not DER. With indefinite lengths, the
+// extent of an element is only known after all of its content.
 func notDER() error {
 	return malformed("is not DER: an element is cut off, in another place, or of indefinite length")
 }
 
 // scanDER refuses a document that is not one DER element, nests too deep, or has more than
-// limit elements. It also counts those inside octet strings, where extensions are.
+// limit elements. It also counts elements inside octet strings, where extensions are.
 func scanDER(data []byte, limit int) error {
 	s := &derScanner{left: limit, copies: maxDERCopies*len(data) + 1<<10}
 	one := cryptobyte.String(data)

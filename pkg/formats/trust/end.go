@@ -10,21 +10,21 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 )
 
-// End is the moment at which a part of trust material ends. It says nothing about whether
-// the trust material may still be used: verifiers decide that, for each signature.
+// End is the expiry of a part of trust material. It does not say whether the trust material
+// may still be used: verifiers decide that for each signature.
 type End struct {
-	// Part names what ends, such as `certificate "CN=root"`.
+	// Part names the part that expires, such as `certificate "CN=root"`.
 	Part string
 	At   time.Time
-	// Notice is how long before the end somebody should act. Zero is [Notice].
+	// Notice is how long before the expiry somebody should act. Zero is [Notice].
 	Notice time.Duration
-	// Successor is when the last part that can take this one's place ends. Zero means
-	// that there is none.
+	// Successor is the expiry of the last part that can replace this one. Zero means that there
+	// is none.
 	Successor time.Time
 }
 
-// Due reports whether somebody should act on the end now. An end that has passed stays due
-// until the part is removed, unless a successor has taken its place.
+// Due reports whether somebody should act on the expiry now. An expiry in the past stays due
+// until the part is removed, unless it has a successor that is still valid.
 func (e End) Due(now time.Time) bool {
 	notice := e.Notice
 	if notice == 0 {
@@ -36,7 +36,7 @@ func (e End) Due(now time.Time) bool {
 	return !now.Before(e.At.Add(-notice))
 }
 
-// CertificateEnds returns when certificates end.
+// CertificateEnds returns the expiry of each certificate.
 func CertificateEnds(certificates []*x509.Certificate) []End {
 	ends := make([]End, 0, len(certificates))
 	for _, certificate := range certificates {
@@ -45,32 +45,32 @@ func CertificateEnds(certificates []*x509.Certificate) []End {
 	return ends
 }
 
-// PEMEnds returns when the certificates in PEM text end. It skips everything else, such as
-// the private key beside a client certificate.
+// PEMEnds returns the expiry of the certificates in PEM text. It skips everything else, such
+// as the private key of a client certificate.
 func PEMEnds(text []byte) []End {
 	var certificates []*x509.Certificate
 	for _, block := range Blocks(text) {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
-		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil { // whoever uses the text has refused the rest
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil { // other code has rejected the rest
 			certificates = append(certificates, certificate)
 		}
 	}
 	return CertificateEnds(certificates)
 }
 
-// RoleEnd returns when the metadata of a role of a TUF repository ends.
+// RoleEnd returns the expiry of the metadata of a role of a TUF repository.
 func RoleEnd(name string, version int64, at time.Time) End {
 	return End{Part: fmt.Sprintf("TUF role %.20s, version %d", name, version), At: at.UTC()}
 }
 
-// never is the end of what has none.
+// never is the expiry of parts that do not expire.
 func never() time.Time { return time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) }
 
-// RootEnds returns when the parts of a Sigstore root end. A root keeps what it has retired,
-// because old signatures need it. So only the last authority of an address and the last log
-// of a kind count: an end that a successor covers concerns nobody.
+// RootEnds returns the expiry of the parts of a Sigstore root. A root keeps retired parts,
+// because old signatures need them. So only the last authority of an address and the last log
+// of a kind count.
 func RootEnds(r *SigstoreRoot) []End {
 	authorities, stampers := map[string]time.Time{}, map[string]time.Time{}
 	for _, authority := range r.FulcioCertificateAuthorities() {
@@ -87,7 +87,8 @@ func RootEnds(r *SigstoreRoot) []End {
 		logEnds("transparency log", r.RekorLogs()), logEnds("certificate transparency log", r.CTLogs()))
 }
 
-// windowEnd returns the end of a validity period and of the certificates, whichever is first.
+// windowEnd returns the end of a validity period or the first expiry of the certificates,
+// whichever is earlier.
 func windowEnd(period time.Time, certificates []*x509.Certificate) time.Time {
 	end := never()
 	if !period.IsZero() {
@@ -107,7 +108,8 @@ func later(ends map[string]time.Time, address string, end time.Time) {
 	}
 }
 
-// partEnds returns the end of each address, with the last end of the others as successor.
+// partEnds returns the expiry of each address, with the last expiry of the others as
+// successor.
 func partEnds(kind string, ends map[string]time.Time) []End {
 	var all []End
 	for _, address := range slices.Sorted(maps.Keys(ends)) {
@@ -127,8 +129,8 @@ func partEnds(kind string, ends map[string]time.Time) []End {
 	return all
 }
 
-// logEnds returns when the last log of a kind ends. Logs are replaced by others with
-// addresses of their own, one each year.
+// logEnds returns the expiry of the last log of a kind. Each year, a log with a new address
+// replaces the previous one.
 func logEnds(kind string, logs map[string]*root.TransparencyLog) []End {
 	if len(logs) == 0 {
 		return nil

@@ -63,8 +63,8 @@ func parsePublicKey(b *pem.Block) (PublicKey, error) {
 	return PublicKey{Key: key, Fingerprint: sum}, nil
 }
 
-// keyError puts into words why a key cannot be parsed. The texts of the decoder of ASN.1 name its
-// own structures.
+// keyError explains why a key cannot be parsed. The errors of the ASN.1 decoder name its own
+// structures.
 func keyError(err error) error {
 	var structure asn1.StructuralError
 	var syntax asn1.SyntaxError

@@ -21,21 +21,22 @@ const (
 	oidDistributionPoint = "2.5.29.28"
 )
 
-// RevocationList is a complete certificate revocation list (RFC 5280 section 5), and which
-// certificates of its issuer it is about. Nothing of it is believed yet: whoever uses it
-// checks its signature and dates.
+// RevocationList is a complete certificate revocation list (RFC 5280 section 5), with the set
+// of certificates that it covers. It is not trusted yet: callers check its signature and
+// dates.
 type RevocationList struct {
 	*x509.RevocationList
-	// addresses are those of the distribution point that the list is for. Without any, it
-	// is for all certificates of its issuer.
+	// addresses are the addresses of the list's distribution point. Without any, the list covers
+	// all certificates of its issuer.
 	addresses []string
-	// userOnly and authorityOnly narrow it to certificates that are none, or are one, of
-	// an authority.
+	// userOnly and authorityOnly limit the list to end-entity certificates or to CA
+	// certificates.
 	userOnly, authorityOnly bool
 }
 
-// About reports whether the list would name certificate if issuer, by its name and key
-// identifier, had revoked it. A list that is not about a certificate says nothing about it.
+// About reports whether the list would contain certificate if issuer, identified by name and
+// key identifier, had revoked it. A list that does not cover a certificate proves nothing
+// about it.
 func (l *RevocationList) About(certificate, issuer *x509.Certificate) bool {
 	switch {
 	case !bytes.Equal(l.RawIssuer, issuer.RawSubject), !bytes.Equal(certificate.RawIssuer, issuer.RawSubject):
@@ -48,7 +49,7 @@ func (l *RevocationList) About(certificate, issuer *x509.Certificate) bool {
 	return len(l.addresses) == 0 || slices.ContainsFunc(l.addresses, func(address string) bool { return slices.Contains(certificate.CRLDistributionPoints, address) })
 }
 
-// Parsed returns the list as it was parsed.
+// Parsed returns the parsed list.
 func (l *RevocationList) Parsed() *x509.RevocationList { return l.RevocationList }
 
 // ParseRevocationLists reads certificate revocation lists from PEM text of at most 256 KiB

@@ -86,8 +86,8 @@ func explanation(data []byte) (text, block []byte) {
 	return data, nil
 }
 
-// Blocks returns the PEM blocks of text as the functions of this package see them, whatever is in them. It skips what
-// they refuse.
+// Blocks returns the PEM blocks of text as the functions of this package see them, with any content. It skips blocks
+// that they refuse.
 func Blocks(text []byte) (blocks []*pem.Block) {
 	for rest := trimmed(text); ; {
 		_, block := explanation(rest)
@@ -110,19 +110,20 @@ const parameters = "EC PARAMETERS"
 // trimmed returns data without a byte order mark.
 func trimmed(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) }
 
-// ssh matches a line of an SSH public key (RFC 4253 section 6.6, RFC 4716 section 3.2), bare the lines of Base64 inside
-// of a block, and boundary what somebody meant as the first or last line of one, without what is around it.
+// ssh matches a line of an SSH public key (RFC 4253 section 6.6, RFC 4716 section 3.2), bare the Base64 lines of a
+// block, and boundary a line that was probably meant as the first or last line of one, without its surroundings.
 var (
 	ssh      = regexp.MustCompile(`^(ssh-|ecdsa-sha2-|sk-)[a-z0-9@.-]+ |^---- BEGIN SSH2 `)
 	bare     = regexp.MustCompile(`^[A-Za-z0-9+/_-]{40,}={0,2}$`)
 	boundary = regexp.MustCompile(`(?i)^(BEGIN|END) [A-Z0-9 ]*(KEY|CERTIFICATE|CRL|LIST)$`)
 )
 
-// private is what [offends] names that must be treated as lost.
+// private is what [offends] returns for keys that must be considered lost.
 const private = "a private key"
 
-// offends names what in explanatory text looks like a key or like a part of a PEM block, "" if nothing does: quoted,
-// indented or in a field of another format, it is still what somebody meant. Lines that begin with "#" are comments.
+// offends names the part of explanatory text that looks like a key or like a part of a PEM block, "" if there is
+// none. A block that is quoted, indented or in a field of another format was still meant as one. Lines that begin
+// with "#" are comments.
 func offends(text []byte) string {
 	if bytes.IndexByte(text, 0) >= 0 || len(text) > 1 && text[0] == 0x30 && text[1] >= 0x80 {
 		return "binary data (DER, say)"

@@ -1,8 +1,7 @@
-// Package trust parses the keys, certificates and Sigstore roots that signatures are
-// verified with. It takes a source as a whole or not at all: it refuses private keys,
-// weak or unknown keys, and whatever looks like a key or a PEM block and is not one that is wanted, so that a
-// mistake in trust material shows when it is made and not when an image is denied. It
-// does no I/O.
+// Package trust parses the keys, certificates and Sigstore roots that signatures are verified with. It
+// accepts a source as a whole or not at all: it refuses private keys, weak or unknown keys, and anything else
+// that looks like a key or a PEM block. So a mistake in trust material shows when it is made, and not when an
+// image is denied. It does no I/O.
 package trust
 
 import (
@@ -15,8 +14,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 )
 
-// parseAll parses each PEM block of a source of what. It refuses the whole source if one block
-// is not what is wanted.
+// parseAll parses each PEM block of a source. It refuses the whole source if one block is not
+// of the wanted type.
 func parseAll[T any](what string, text []byte, wanted string, maxBytes, maxBlocks int, parse func(*pem.Block) (T, error)) ([]T, error) {
 	blocks, err := decode(text, wanted, maxBytes, maxBlocks)
 	if err != nil {
@@ -58,8 +57,8 @@ func ParseSigstoreRoot(text []byte) (parsed *SigstoreRoot, err error) {
 	return parsed, nil
 }
 
-// TimestampRoots returns the root certificates of a root's timestamp authorities as PEM
-// text, each once; nil if there are none.
+// TimestampRoots returns the distinct root certificates of a root's timestamp authorities as
+// PEM text, nil if there are none.
 func TimestampRoots(r *SigstoreRoot) []byte {
 	var text []byte
 	for _, authority := range r.TimestampingAuthorities() {

@@ -1,5 +1,5 @@
-// Package resources has no code of its own: its rooms turn what people write into what holds in each
-// namespace.
+// Package resources has no code of its own. Its packages turn what people write into what applies in
+// each namespace.
 //
 //   - resource: the objects as read, problems that their owners should correct, and where others decide what is trusted.
 //   - schema: the CRDs, as an API server applies them.

@@ -9,12 +9,12 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// plainWord matches what a shell takes as it is. Denials show the command to people who
-// paste it, and a resource's owner chose the text.
+// plainWord matches a word that a shell does not interpret. Denials show the command to
+// people who paste it, and a resource's owner chose the text.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9._:/@%+=-]{1,100}$`)
 
-// command returns how to make the evidence that a verifier wants, without the image. Words in
-// capitals are for the reader to fill in.
+// command returns the command that creates the evidence that a verifier wants, without the
+// image. Words in capitals are for the reader to fill in.
 func command(spec v1beta1.VerifierSpec) string {
 	var words []string
 	switch {
@@ -49,11 +49,12 @@ func profileOption(profiles []string) string {
 	return "PROFILE"
 }
 
-// withoutConfig keeps cosign from Sigstore's signing config, which is for its public services.
+// withoutConfig keeps cosign from using Sigstore's signing config, which is for its public
+// services.
 const withoutConfig = "--use-signing-config=false"
 
-// signerOptions returns the options that say who signs, and that keep the signature out of
-// the public transparency log if the verifier wants no log. Cosign 2.6 and 3 have them.
+// signerOptions returns the options that select the signer, and that keep the signature out
+// of the public transparency log if the verifier requires no log. Cosign 2.6 and 3 have them.
 func signerOptions(spec v1beta1.Signers) []string {
 	var options []string
 	if spec.Keyless == nil {
@@ -86,7 +87,7 @@ func annotationOptions(annotations map[string]string) []string {
 	return options
 }
 
-// shellWord returns text if a shell takes it as it is, else a placeholder.
+// shellWord returns text if it is one plain word of a shell, else a placeholder.
 func shellWord(text, placeholder string) string {
 	if plainWord.MatchString(text) {
 		return text

@@ -14,15 +14,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Ends says when the trust material of one resource ends.
+// Ends are the expiry times of one resource's trust material.
 type Ends struct {
 	List []trust.End
-	// Unknown says why not all of them are known, "" if they are.
+	// Unknown says why some of them are unknown, "" if none is.
 	Unknown string
 }
 
-// Due describes the ends that somebody should act on now, the earliest first, and reports whether
-// the first of them has passed.
+// Due describes the expiries that somebody should act on now, the earliest first, and reports
+// whether the first of them has passed.
 func (e Ends) Due(now time.Time) (texts []string, passed bool) {
 	due := slices.DeleteFunc(slices.Clone(e.List), func(end trust.End) bool { return !end.Due(now) })
 	slices.SortStableFunc(due, func(a, b trust.End) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Part, b.Part)) })
@@ -35,8 +35,9 @@ func (e Ends) Due(now time.Time) (texts []string, passed bool) {
 	}), len(due) > 0 && !due[0].At.After(now)
 }
 
-// First returns the first end that is due or to come, and false if there is none. An end
-// that a successor covers is neither, and one with its own notice counts once it is due.
+// First returns the first expiry that is due or in the future, and false if there is none. An
+// expiry that a successor covers is ignored, and one with its own notice counts once it is
+// due.
 func (e Ends) First(now time.Time) (first time.Time, ok bool) {
 	for _, end := range e.List {
 		waits := end.Notice == 0 && end.At.After(now)
@@ -47,8 +48,8 @@ func (e Ends) First(now time.Time) (first time.Time, ok bool) {
 	return first, ok
 }
 
-// EndsIn returns the ends of a trust store's trust material, and those that the ConfigMap it is
-// from says of the repository that it was exported from.
+// EndsIn returns the expiry times of a trust store's trust material, and those of the TUF
+// repository from which its ConfigMap was exported.
 func (t *TrustStore) EndsIn(m Referenced, from *v1beta1.KeyReference) *Ends {
 	if t.Err != nil {
 		return &Ends{Unknown: "the trust material cannot be used; see the condition Ready"}
@@ -71,7 +72,7 @@ func (t *TrustStore) EndsIn(m Referenced, from *v1beta1.KeyReference) *Ends {
 	return found
 }
 
-// roleEnds returns when the roles of a TUF repository end by which its content is renewed.
+// roleEnds returns the expiry of the TUF roles that renew the repository's content.
 func roleEnds(roles []external.TUFRole) []trust.End {
 	var ends []trust.End
 	for _, role := range roles {
@@ -82,8 +83,8 @@ func roleEnds(roles []external.TUFRole) []trust.End {
 	return ends
 }
 
-// keptEnds returns the ends that a fetched value says of itself. While fetching fails, what
-// was fetched last ends with the time for which it is kept.
+// keptEnds returns the expiry times in a fetched value. While fetching fails, the last value
+// expires when it is no longer kept.
 func keptEnds(value external.Value) []trust.End {
 	ends := roleEnds(value.Roles)
 	if !value.KeptUntil.IsZero() {
@@ -93,7 +94,7 @@ func keptEnds(value external.Value) []trust.End {
 	return ends
 }
 
-// Ends returns the ends of the certificates that a store connects with.
+// Ends returns the expiry times of the certificates that a store connects with.
 func (s Store) Ends() *Ends {
 	if s.Broken != nil {
 		return &Ends{Unknown: "the store cannot be used; see the condition Ready"}

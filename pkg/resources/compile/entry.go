@@ -1,8 +1,9 @@
 // Package compile turns one resource into its compiled part: a Verifier into a Checker with its
-// keys, a Store into credentials and mirrors, a policy into rules. It reads what the resource refers
-// to and knows no other, so it does not say where it applies. An error is for the resource's owner,
-// and what has one denies. It takes specs that package schema has validated: of a word that it does
-// not know it makes the strictest that there is, and of what is missing a broken resource.
+// keys, a Store into credentials and mirrors, a policy into rules. It reads the resource's
+// references but no other resource, so it does not say where it applies. Errors are for the
+// resource's owner, and a resource with an error denies. It takes specs that package schema has
+// validated. It reads an unknown word as the strictest known one, and a resource that lacks a field
+// is broken.
 package compile
 
 import (
@@ -31,8 +32,8 @@ func DigestOf(parts []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Fingerprint hashes everything that determines a resource's meaning: its spec, the
-// trust material that it uses, and its error.
+// Fingerprint hashes everything that determines a resource's meaning: its spec, its trust
+// material, and its error.
 func Fingerprint(source policy.ObjectRef, spec any, content []byte, err error) string {
 	encoded, encodeErr := json.Marshal(spec)
 	if encodeErr != nil {
@@ -44,7 +45,7 @@ func Fingerprint(source policy.ObjectRef, spec any, content []byte, err error) s
 // SortedKeys returns the keys of a map, sorted.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// MapSlice returns what a function makes of each item of a list.
+// MapSlice returns the results of a function for each item of a list.
 func MapSlice[T, R any](list []T, of func(T) R) []R {
 	mapped := make([]R, len(list))
 	for i, item := range list {
@@ -58,13 +59,13 @@ func MapSlice[T, R any](list []T, of func(T) R) []R {
 type Entry[S any] struct {
 	Source     policy.ObjectRef
 	Generation int64
-	Created    time.Time // zero for an object that no API server has
+	Created    time.Time // zero for an object that no API server stored
 	Spec       S
-	Broken     error // the content could not be read
-	Refused    error // the content may not be compiled, but says whom it is for: the schema refuses it, or the cluster is over its limit
+	Broken     error // why the content could not be read
+	Refused    error // why the content may not be compiled, although it says where it applies: the schema refuses it, or the cluster exceeds its limit
 }
 
-// Err returns why the resource cannot be compiled, if it cannot.
+// Err returns why the resource cannot be compiled, nil if it can.
 func (e Entry[S]) Err() error {
 	if e.Broken != nil {
 		return e.Broken
@@ -72,7 +73,7 @@ func (e Entry[S]) Err() error {
 	return e.Refused
 }
 
-// NewEntry returns a resource with its spec; broken says why that cannot be used.
+// NewEntry returns a resource with its spec; broken says why the spec cannot be used.
 func NewEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) Entry[S] {
 	return Entry[S]{Source: source, Generation: object.GetGeneration(), Created: object.GetCreationTimestamp().Time, Spec: spec, Broken: broken}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Exception is a compiled Exception or ClusterException that is sound.
+// Exception is a compiled, valid Exception or ClusterException.
 type Exception struct {
 	Source            policy.ObjectRef
 	Created           time.Time
 	Until             time.Time
 	why               string
 	images            *verify.ImageList
-	exact             []image.Reference // what images has, if none of them is a wildcard
+	exact             []image.Reference // the entries of images if none has a wildcard
 	Everywhere        bool
 	Namespaces        []string
 	OverrideMandatory bool
@@ -46,7 +46,8 @@ func (x *Exception) delegated() *verify.ImageList {
 	return x.Delegates.images
 }
 
-// NewException compiles an Exception or a ClusterException. With an error it allows nothing.
+// NewException compiles an Exception or a ClusterException. If it returns an error, the
+// exception allows nothing.
 func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimits) (*Exception, error) {
 	x := &Exception{Source: e.Source, Created: e.Created, OverrideMandatory: e.Spec.OverrideMandatory}
 	spec := e.Spec
@@ -70,7 +71,7 @@ func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimit
 	return x, errors.Join(late, wrong, nowhere)
 }
 
-// ends sets when x ends, at most so long after its creation; by is who lets it last.
+// ends sets when x ends, at most most after its creation; by names the limit.
 func (x *Exception) ends(until string, most time.Duration, by string) (err error) {
 	if x.Until, err = time.Parse(time.RFC3339, until); err != nil {
 		return fmt.Errorf("spec.until is %.40q, it must be a time of the form YYYY-MM-DDThh:mm:ssZ", until)
@@ -78,7 +79,7 @@ func (x *Exception) ends(until string, most time.Duration, by string) (err error
 	return x.lasts(most, by)
 }
 
-// lasts returns an error if x ends later than most after its creation. by is who lets it last.
+// lasts returns an error if x ends later than most after its creation. by names the limit.
 func (x *Exception) lasts(most time.Duration, by string) error {
 	if x.Created.IsZero() {
 		return errors.New("metadata.creationTimestamp is missing, so it is unknown whether spec.until is too late; apply it to a cluster, or write the time of its creation into the file")
@@ -90,7 +91,7 @@ func (x *Exception) lasts(most time.Duration, by string) error {
 	return nil
 }
 
-// places fills in the namespaces of a ClusterException.
+// places reads the namespaces of a ClusterException.
 func (x *Exception) places(namespaces []string) error {
 	switch {
 	case len(namespaces) == 0:
@@ -149,7 +150,7 @@ func exceptionImages(field string, list []string) (found *verify.ImageList, exac
 	return found, exact, nil
 }
 
-// why returns what an exception says of itself, bounded: from files it may be of any length.
+// why returns the reason that an exception states, bounded: in files it can have any length.
 func why(spec v1beta1.ExceptionSpec) string {
 	text := policy.Cut(strings.TrimSpace(spec.Reason), maxExceptionReason)
 	if spec.Ticket != "" {
@@ -158,12 +159,12 @@ func why(spec v1beta1.ExceptionSpec) string {
 	return text
 }
 
-// Counting returns x as the Engine weighs it.
+// Counting returns x in the form that the Engine evaluates.
 func (x *Exception) Counting() verify.Exception {
 	return verify.Exception{Source: x.Source, Created: x.Created, Why: x.why, Until: x.Until, Images: x.images, OverrideMandatory: x.OverrideMandatory}
 }
 
-// delegation says which namespaces may write Exceptions.
+// delegation defines which namespaces may write Exceptions.
 type delegation struct {
 	images              *verify.ImageList
 	Namespaces, Tenants []string
@@ -175,7 +176,7 @@ func (d *delegation) Covers(namespace verify.Namespace, tenant string) bool {
 	return slices.Contains(d.Namespaces, string(namespace)) || tenant != "" && slices.Contains(d.Tenants, tenant)
 }
 
-// delegate fills in what a ClusterException delegates.
+// delegate reads the delegation of a ClusterException.
 func (x *Exception) delegate(spec v1beta1.ExceptionSpec, limits resource.ExceptionLimits) error {
 	d := &delegation{Namespaces: spec.Delegate.Namespaces, Tenants: spec.Delegate.Tenants, most: limits.Longest()}
 	switch {
@@ -202,8 +203,8 @@ func (x *Exception) delegate(spec v1beta1.ExceptionSpec, limits resource.Excepti
 	return err
 }
 
-// GrantsOf returns what delegations grant. What depends on the exception is left to the Engine,
-// so that all of a namespace share the list.
+// GrantsOf returns the grants of delegations. The Engine checks everything that depends on the
+// exception, so that all exceptions of a namespace share the list.
 func GrantsOf(delegations []*Exception) *verify.Grants {
 	grants := make(verify.Grants, len(delegations))
 	for i, by := range delegations {
@@ -212,16 +213,16 @@ func GrantsOf(delegations []*Exception) *verify.Grants {
 	return &grants
 }
 
-// FitsAny reports whether one of the delegations lets x last as long as it does.
+// FitsAny reports whether one of the delegations permits the duration of x.
 func (x *Exception) FitsAny(delegations []*Exception) bool {
 	return slices.ContainsFunc(delegations, func(by *Exception) bool { return x.Fits(by.Delegates) })
 }
 
-// Fits reports whether d lets x last as long as it does.
+// Fits reports whether d permits the duration of x.
 func (x *Exception) Fits(d *delegation) bool { return !x.Until.After(x.Created.Add(d.most)) }
 
-// DelegatedBy returns those delegations that let x count in its namespace. It fails if there
-// is none.
+// DelegatedBy returns the delegations that permit x in its namespace. It fails if there is
+// none.
 func (x *Exception) DelegatedBy(delegations []*Exception, namespace verify.Namespace) (found []*Exception, err error) {
 	err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("no ClusterException delegates exceptions to namespace %s; ask a cluster admin for one", namespace))
 	steps := maxDelegationSteps
@@ -246,10 +247,10 @@ func (x *Exception) DelegatedBy(delegations []*Exception, namespace verify.Names
 	return nil, err
 }
 
-// apart reports whether d delegates none of the images of x. It takes as many steps as there
-// are, and says no once there are none left.
+// apart reports whether d delegates none of the images of x. It decrements steps and returns
+// false once there are none left.
 func (x *Exception) apart(d *delegation, steps *int) bool {
-	// A delegated digest may be named by a pod, so only patterns can be compared here.
+	// A pod may name a delegated digest, so only patterns can be compared here.
 	if len(x.exact) == 0 || len(d.images.Pinned) > 0 {
 		return false
 	}
@@ -260,7 +261,7 @@ func (x *Exception) apart(d *delegation, steps *int) bool {
 	})
 }
 
-// NewBreakGlass compiles break-glass of a namespace, which may last most.
+// NewBreakGlass compiles break-glass of a namespace, which may last at most most.
 func NewBreakGlass(source policy.ObjectRef, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
 	if most <= 0 {
 		return nil, errors.New("serve runs without --break-glass; ask a cluster admin")

@@ -54,7 +54,7 @@ func ExternalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Refer
 	return nil, nil //nolint:nilnil // most trust material is in the cluster
 }
 
-// checkCloud rejects a ServiceAccount of another cloud than that of the key.
+// checkCloud rejects a ServiceAccount of a cloud other than the key's.
 func checkCloud(kms v1beta1.KMSSource) error {
 	as := kms.ServiceAccount
 	if as == nil {
@@ -118,7 +118,7 @@ func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) (all r
 	if err != nil {
 		return nil, nil, err
 	}
-	for i, source := range sources { // those of patterns come last
+	for i, source := range sources { // patterns come last
 		identity = fmt.Appendf(identity, "%q %q\n", source.String(), source.Fingerprint())
 		known, err := m.get(source)
 		if err != nil {
@@ -143,8 +143,9 @@ func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) (all r
 	return all, identity, nil
 }
 
-// Reaches says which servers a verifier needs beside registries, as the end of a sentence: that of
-// Sigstore's public-good root, and those that certificates name for revocation.
+// Reaches returns the servers that a verifier needs in addition to registries, as the end of a
+// sentence: the server of Sigstore's public-good root, and the servers that certificates name for
+// revocation.
 func Reaches(spec v1beta1.VerifierSpec, certificates []*x509.Certificate) string {
 	said := ""
 	if UsesPublicGood(spec) {

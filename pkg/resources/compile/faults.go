@@ -8,8 +8,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// faultsOf returns what is wrong with one resource, in the order in which it was found: the
-// errors that err itself joins, not one that it wraps. Conditions and denials say the first.
+// faultsOf returns the errors of one resource, in the order in which they were found: the
+// errors that err itself joins, not one that it wraps. Conditions and denials show the first.
 func faultsOf(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -22,11 +22,11 @@ func faultsOf(err error) []error {
 	return all
 }
 
-// Refusal is why images are denied. Unlike other errors, refusals that say the same are equal:
-// a namespace is only linked again if what it is bound to has changed.
+// Refusal is why images are denied. Unlike other errors, refusals with the same text are
+// equal: a namespace is only linked again if its binding has changed.
 type Refusal struct {
 	Text string
-	// Remedy says what to do if something outside the resource is the cause, "" if the resource is.
+	// Remedy is the advice for an external cause, "" if the cause is in the resource.
 	Remedy string
 }
 
@@ -39,9 +39,9 @@ func (r Refusal) Outside() string { return r.Remedy }
 // RefusalOf returns err as a refusal.
 func RefusalOf(err error) error { return Refusal{Cut(err.Error()), policy.OutsideOf(err)} }
 
-// ProblemsOf returns a problem for each fault of a resource or, unless all are wanted, for
-// the first: a server keeps problems for every namespace, and a team chooses how many faults
-// its resources have.
+// ProblemsOf returns a problem for the first fault of a resource or, if all is set, for each:
+// a server keeps problems for every namespace, and a team chooses how many faults its
+// resources have.
 func ProblemsOf(source policy.ObjectRef, err error, all bool) []resource.Problem {
 	if err == nil {
 		return nil
@@ -75,8 +75,8 @@ func fieldError(field string, err error) error {
 	return nil
 }
 
-// Unusable says that a resource cannot be used, to everyone it applies to. Only the
-// status of a cluster resource says why it is broken: that may name objects of other
+// Unusable returns the error that everyone sees to whom an unusable resource applies. Only
+// the status of a cluster resource says why it is broken: that may name objects of other
 // namespaces.
 func Unusable(source policy.ObjectRef, err error) error {
 	err = faultsOf(err)[0]
@@ -94,8 +94,8 @@ func Unusable(source policy.ObjectRef, err error) error {
 // refuses a condition that is too long.
 func Cut(message string) string { return policy.Cut(message, maxMessage) }
 
-// JoinNames joins the first names of a list: at most [maxNames], and as many as fit in
-// half a message.
+// JoinNames joins the first names of a list: at most [maxNames], and as many as fit in half a
+// message.
 func JoinNames(list []string) string {
 	shown, size := 0, 0
 	for shown < min(len(list), maxNames) && size+len(list[shown]) <= maxMessage/2 {
@@ -108,6 +108,6 @@ func JoinNames(list []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
 }
 
-// notKnown says that a field has nothing that compile knows. Schemas refuse that, so it only happens to
-// a field that is new: nothing that is not known lets an image in.
+// notKnown returns an error for a field with an unknown value. Schemas refuse such values, so this only
+// happens to new fields: an unknown value never lets an image in.
 func notKnown(field string) error { return fmt.Errorf("%s has nothing that is known here", field) }

@@ -9,9 +9,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// identityOf returns the identity that fetches a resource: that of the credentials in a Secret, a
-// ServiceAccount, or as the pod if there is neither, which only a resource of the cluster
-// may leave out.
+// identityOf returns the identity that fetches a resource: the credentials in a Secret, a
+// ServiceAccount, or, only for a cluster resource with neither, the pod's identity.
 func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m Referenced) (external.Identity, error) {
 	switch {
 	case as != nil:
@@ -32,7 +31,7 @@ func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference,
 	return made, nil
 }
 
-// federationOf returns which account of which cloud trusts a ServiceAccount.
+// federationOf returns the account of the cloud that trusts a ServiceAccount.
 func federationOf(field string, as v1beta1.CloudServiceAccount) (external.Federation, error) {
 	switch {
 	case as.AWS != nil:
@@ -54,7 +53,7 @@ func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation externa
 	return external.ServiceAccount(owner, source.Namespace, source.Name, federation)
 }
 
-// secretIdentity returns the identity of the credentials in a Secret.
+// secretIdentity returns the identity with the credentials of a Secret.
 func secretIdentity(ref v1beta1.Reference, m Referenced) (external.Identity, error) {
 	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {

@@ -5,37 +5,37 @@ import (
 )
 
 const (
-	// MaxExceptionImages is how many images an exception may have.
+	// MaxExceptionImages is the number of images of an exception.
 	MaxExceptionImages = 64
-	// maxDelegationSteps bounds how long the images of an Exception are compared with those that
-	// are delegated, to say in its status that it is for none of them: 64 Exceptions in each of
-	// 256 namespaces take a third of a second at worst. Past it the status does not say so.
+	// maxDelegationSteps bounds the comparison of an Exception's images with the delegated ones,
+	// whose result is in its status: 64 Exceptions in each of 256 namespaces take a third of a
+	// second at worst. Beyond it, the status does not say that no image is delegated.
 	maxDelegationSteps = 1_000
-	// maxOverrideSteps bounds how long the images of an exception are compared with the rules of
-	// mandatory policies, to say in its status which of them hold. Past it the status names them all.
+	// maxOverrideSteps bounds the comparison of an exception's images with the rules of mandatory
+	// policies, for its status, which names the policies that still apply. Beyond it, the status
+	// names them all.
 	maxOverrideSteps = 1_000
-	// maxExceptionReason and maxExceptionTicket are as in the CRDs, for resources that
-	// come from files.
+	// maxExceptionReason and maxExceptionTicket match the CRDs, for resources from files.
 	maxExceptionReason = 512
 	maxExceptionTicket = 256
-	// maxContact is how much of a contact denials show, in bytes.
+	// maxContact is the length of a contact in denials, in bytes.
 	maxContact = 256
-	// maxPlaces is the number of mirrors of a Store, and of its evidence repositories. Each
-	// is asked for every image that is not cached.
+	// maxPlaces is the number of mirrors of a Store, and of its evidence repositories. Each gets
+	// a request for every image that is not cached.
 	maxPlaces = 4
 	// maxAuthorityBytes is the size of all CA bundles of one store.
 	maxAuthorityBytes = 512 << 10
-	// maxIgnored is how many ignored entries of its pull secrets a Store names.
+	// maxIgnored is the number of ignored pull secret entries that a Store names.
 	maxIgnored = 8
 	// maxProxyLogin is the size of a proxy's username and password.
 	maxProxyLogin = 1 << 10
-	// ecrAccountDigits is how long the account is in a host of ECR.
+	// ecrAccountDigits is the length of the account in an ECR host.
 	ecrAccountDigits = 12
 	// maxReferencedBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxReferencedBytes = 256 << 10
-	// failingFor is how long fetching may fail before the condition ExpiresSoon says so. The
-	// public-good root is asked for once an hour, so this is one fetch that was missed.
+	// failingFor is how long fetching may fail before the condition ExpiresSoon reports it. The
+	// public-good root is fetched once an hour, so this is one missed fetch.
 	failingFor = 2 * time.Hour
 	// maxFingerprints is the number of fingerprints in a status.
 	maxFingerprints = 16

@@ -37,7 +37,7 @@ func notationChecker(name string, spec v1beta1.NotationVerifier, stores TrustSto
 	return checker, append(used, lists...), nil
 }
 
-// notationAnchors looks up the trust stores of each kind, and returns their fingerprints.
+// notationAnchors returns the trust stores of each kind, and their fingerprints.
 func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, stores TrustStores) (used []string, err error) {
 	type kind struct {
 		field string
@@ -94,9 +94,9 @@ func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revok
 	return made, nil
 }
 
-// awsSignerAsker returns the identity that one of the trust stores names. A trust store of
-// another scope may not stand beside it: a namespace could make signatures that AWS Signer
-// is asked about as the cluster.
+// awsSignerAsker returns the identity that one of the trust stores names. All trust stores
+// must have the same scope: otherwise a namespace could create signatures that AWS Signer is
+// asked about with the cluster's identity.
 func awsSignerAsker(refs []v1beta1.TrustStoreRef, stores TrustStores) (as external.Identity, err error) {
 	scopes := map[string]bool{}
 	for i, ref := range refs {
@@ -139,8 +139,8 @@ func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, own
 
 // revocationOf returns whether certificates are checked for revocation: by default they are,
 // "strict" enforces the result and "permissive" logs it (trust store and trust policy
-// specification, "Signature Verification details"). AWS Signer is asked instead, as its
-// plugin for notation does.
+// specification, "Signature Verification details"). For AWS Signer, it asks AWS Signer
+// instead, as the plugin for notation does.
 func revocationOf(spec v1beta1.NotationVerifier) v1beta1.RevocationMode {
 	if spec.Revocation == v1beta1.RevocationModeIgnore || spec.Revocation == "" && spec.AWSSigner != nil {
 		return v1beta1.RevocationModeIgnore

@@ -9,8 +9,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// ruling is what a policy says of images without a look at evidence. The zero value is that it may
-// deny some.
+// ruling is a policy's verdict on images without evidence. The zero value means that it may deny
+// some.
 type ruling uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 type Unsatisfiable func(source policy.ObjectRef, rule verify.Rule, ref image.Reference) bool
 
 // Holding returns the mandatory policies that may deny images of x, which does not override them, and whether x lifts
-// anything: false if they deny all of its images, whatever evidence there is.
+// any denial: false if they deny all of its images, regardless of evidence.
 func (x *Exception) Holding(mandatory []Policy, unsatisfiable Unsatisfiable) (holding []policy.ObjectRef, lifts bool) {
 	if x.images == nil || x.OverrideMandatory {
 		return nil, true
@@ -55,7 +55,7 @@ func (x *Exception) Holding(mandatory []Policy, unsatisfiable Unsatisfiable) (ho
 // Named returns the images of x, nil if it has wildcards or delegates.
 func (x *Exception) Named() []image.Reference { return x.exact }
 
-// overall returns what p says of every image of x, as far as the patterns of its rules can match some of them.
+// overall returns p's verdict on every image of x, as far as the patterns of its rules can match some of them.
 func (p Policy) overall(x *Exception, unsatisfiable Unsatisfiable, steps *int) ruling {
 	said := p.rest()
 	for _, rule := range slices.Backward(p.Rules) {
@@ -64,7 +64,7 @@ func (p Policy) overall(x *Exception, unsatisfiable Unsatisfiable, steps *int) r
 		}
 		switch own := p.says(rule, image.Reference{}, unsatisfiable, steps); {
 		case x.within(rule.Images, steps):
-			said = own // no image of x gets to the rules behind
+			said = own // no image of x reaches the following rules
 		case own != said:
 			said = mayDeny
 		}
@@ -72,14 +72,15 @@ func (p Policy) overall(x *Exception, unsatisfiable Unsatisfiable, steps *int) r
 	return said
 }
 
-// within reports whether one of a list of patterns matches every image of x. It takes as many steps as there are.
+// within reports whether one of a list of patterns matches every image of x. It decrements steps.
 func (x *Exception) within(list []image.Pattern, steps *int) bool {
 	return len(x.images.Pinned) == 0 && !slices.ContainsFunc(x.images.Patterns, func(own image.Pattern) bool {
 		return !slices.ContainsFunc(list, func(pattern image.Pattern) bool { return pattern.Covers(own, steps) })
 	})
 }
 
-// says returns what a rule of p says of an image, or of any image if ref is the zero Reference.
+// says returns the verdict of a rule of p on an image, or on any image if ref is the zero
+// Reference.
 func (p Policy) says(rule verify.Rule, ref image.Reference, unsatisfiable Unsatisfiable, steps *int) ruling {
 	if rule.Action == verify.Allow {
 		return allowsAll
@@ -90,7 +91,7 @@ func (p Policy) says(rule verify.Rule, ref image.Reference, unsatisfiable Unsati
 	return mayDeny
 }
 
-// without reports whether no image of x matches a list of patterns. It takes as many steps as there are.
+// without reports whether no image of x matches a list of patterns. It decrements steps.
 func (x *Exception) without(list []image.Pattern, steps *int) bool {
 	for _, pattern := range list {
 		*steps -= len(x.images.Patterns) + len(x.images.Pinned)*pattern.Cost()
@@ -102,7 +103,7 @@ func (x *Exception) without(list []image.Pattern, steps *int) bool {
 	return true
 }
 
-// on returns what p says of one image. It takes as many steps as there are.
+// on returns p's verdict on one image. It decrements steps.
 func (p Policy) on(ref image.Reference, unsatisfiable Unsatisfiable, steps *int) ruling {
 	for _, rule := range p.Rules {
 		if *steps -= CostOf(rule.Images); *steps < 0 {
@@ -115,7 +116,7 @@ func (p Policy) on(ref image.Reference, unsatisfiable Unsatisfiable, steps *int)
 	return p.rest()
 }
 
-// rest returns what p says of images that no rule matches.
+// rest returns p's verdict on images that no rule matches.
 func (p Policy) rest() ruling {
 	if p.Broken == nil && p.Fallback == v1beta1.DefaultActionAllow {
 		return allowsAll

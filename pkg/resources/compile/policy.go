@@ -23,14 +23,14 @@ type Policy struct {
 	Warns       bool // only adds warnings
 	Broken      error
 	Fingerprint string
-	// Contacts say whom to ask about the policy: one entry, or none if it does not say.
+	// Contacts has the contact of the policy: one entry, or none.
 	Contacts []verify.Contact
 }
 
 // Decides reports whether p can deny, and not only warn.
 func (p Policy) Decides() bool { return !p.Warns }
 
-// NewPolicy compiles a VerificationPolicy. One with an error denies.
+// NewPolicy compiles a VerificationPolicy. A policy with an error denies.
 func NewPolicy(e Entry[v1beta1.VerificationPolicySpec]) (Policy, error) {
 	p := Policy{Source: e.Source}
 	if contact := ContactOf(e.Spec.Contact); contact != "" {
@@ -46,7 +46,7 @@ func NewPolicy(e Entry[v1beta1.VerificationPolicySpec]) (Policy, error) {
 }
 
 // read fills p from its spec. It reads scope, enforcement and tags first, so that a policy
-// that is broken otherwise keeps them.
+// with other errors keeps them.
 func (p *Policy) read(e Entry[v1beta1.VerificationPolicySpec]) (err error) {
 	if p.Mandatory, err = isMandatory(e); err != nil {
 		return err
@@ -63,13 +63,13 @@ func (p *Policy) read(e Entry[v1beta1.VerificationPolicySpec]) (err error) {
 	return err
 }
 
-// ContactOf returns whom to ask as denials show it: files may have text that the CRD refuses.
+// ContactOf returns the contact as denials show it: files may have text that the CRD refuses.
 func ContactOf(text v1beta1.Contact) string {
 	return strings.TrimSpace(policy.Shown(string(text), maxContact))
 }
 
-// isMandatory reports whether the policy applies to every namespace. A cluster policy that cannot
-// be read does: if it is mandatory, it must not vanish.
+// isMandatory reports whether the policy applies to every namespace. An unreadable cluster policy
+// does: if it is mandatory, it must not vanish.
 func isMandatory(e Entry[v1beta1.VerificationPolicySpec]) (bool, error) {
 	inCluster := e.Source.Kind == v1beta1.KindClusterVerificationPolicy
 	if e.Broken != nil {
@@ -166,8 +166,8 @@ func condition(text string) (policy.Condition, error) {
 }
 
 // Strictest returns the policy whose default applies to images that no rule of several
-// policies matches: Deny wins over Inherit, and Inherit over Allow. Of none it is the zero
-// value.
+// policies matches: Deny wins over Inherit, and Inherit over Allow. Without policies it
+// returns the zero value.
 func Strictest(policies []Policy) Policy {
 	if len(policies) == 0 {
 		return Policy{}
@@ -190,7 +190,7 @@ func (p Policy) leniency() int {
 // Inherits reports whether the next level judges images that no rule of p matches.
 func (p Policy) Inherits() bool { return p.Fallback == v1beta1.DefaultActionInherit }
 
-// SourceOf returns which policy p is.
+// SourceOf returns the name of p.
 func SourceOf(p Policy) policy.ObjectRef { return p.Source }
 
 // CostOf bounds the steps to match an image with patterns.
@@ -201,14 +201,14 @@ func CostOf(patterns []image.Pattern) (steps int) {
 	return steps
 }
 
-// Refuse returns p as one that denies, and says why.
+// Refuse returns p as a policy that denies with the reason why.
 func (p Policy) Refuse(why error) Policy {
 	p.Rules, p.Fallback, p.Broken = nil, "", why
 	p.Fingerprint = DigestOf([]string{p.Fingerprint, why.Error()})
 	return p
 }
 
-// ExpressionBytes returns what a compiled expression keeps in memory, in bytes; "" is none.
+// ExpressionBytes returns the memory of a compiled expression, in bytes; "" is none.
 func ExpressionBytes(text string) int {
 	if text == "" {
 		return 0

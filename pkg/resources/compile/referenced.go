@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Referenced is what resources reference: the content of Secrets and ConfigMaps, the pull secrets of
+// Referenced has the content of references: Secrets and ConfigMaps, the pull secrets of
 // ServiceAccounts, and external values.
 type Referenced struct {
 	objects map[policy.ObjectRef]map[string][]byte
@@ -19,11 +19,12 @@ type Referenced struct {
 	// roles holds the annotation [v1beta1.AnnotationTUFRoles] of ConfigMaps that have it.
 	roles   map[policy.ObjectRef]string
 	Fetched external.Fetched
-	// Namespace is where the references of the level at hand are.
+	// Namespace is the namespace of the current level's references.
 	Namespace string
 }
 
-// NewReferenced returns what the objects in o hold, without a namespace and what is fetched.
+// NewReferenced returns the content of the objects in o, without a namespace and fetched
+// values.
 func NewReferenced(o resource.Objects) Referenced {
 	m := Referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
 		Pulls: o.PullSecrets()}
@@ -125,7 +126,7 @@ func (m Referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, er
 }
 
 // pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
-// without any is an error: who names one asks for a login.
+// without any is an error: a resource that names one asks for a login.
 func (m Referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
 	source, err := m.locate(resource.KindServiceAccount, ref.Name)
 	if err != nil {

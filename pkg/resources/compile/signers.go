@@ -28,7 +28,7 @@ func SignersOf(spec v1beta1.VerifierSpec) *v1beta1.Signers {
 	return nil
 }
 
-// InlineKeys returns the keys that a verifier holds itself, "" if there are none.
+// InlineKeys returns the keys in a verifier's own spec, "" if there are none.
 func InlineKeys(spec v1beta1.VerifierSpec) string {
 	if s := SignersOf(spec); s != nil && s.Keys != nil {
 		return s.Keys.Inline
@@ -36,7 +36,7 @@ func InlineKeys(spec v1beta1.VerifierSpec) string {
 	return ""
 }
 
-// logOf returns what a Signers field says about transparency logs.
+// logOf returns the setting of a Signers field for transparency logs.
 func logOf(spec v1beta1.Signers) v1beta1.TransparencyLog {
 	switch {
 	case spec.Keyless != nil:
@@ -76,8 +76,8 @@ func attestationChecker(source policy.ObjectRef, spec v1beta1.AttestationVerifie
 }
 
 // ownFirst returns the errors to report of err, from package cosign, and untrusted, from
-// compileSigners: a field of the verifier itself comes before a trust store that cannot be
-// used. Lint would not see the field otherwise, because it fetches no roots and keys.
+// compileSigners: a field of the verifier itself comes before an unusable trust store.
+// Otherwise lint would not report the field, because it fetches no roots and keys.
 func ownFirst(field string, err, untrusted error) error {
 	var own *cosign.FieldError
 	switch {
@@ -89,7 +89,7 @@ func ownFirst(field string, err, untrusted error) error {
 	return nil
 }
 
-// belowField puts the path of a field in front of an error of package cosign.
+// belowField prefixes an error of package cosign with the path of a field.
 func belowField(field string, err error) error {
 	var below *cosign.FieldError
 	if errors.As(err, &below) {
@@ -110,7 +110,7 @@ func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers,
 	return compiled, err
 }
 
-// trustKeys trusts keys, which are named after source where it holds them itself.
+// trustKeys trusts keys, which are named after source if they are in its spec.
 func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.Keys, stores TrustStores) error {
 	var wrong []error
 	if spec.Inline != "" {
@@ -162,7 +162,8 @@ func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores T
 	return nil
 }
 
-// trustIdentities sets all but the root before it returns an error about the trust store.
+// trustIdentities sets everything except the root before it returns an error about the trust
+// store.
 func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores TrustStores) (err error) {
 	k := &cosign.Keyless{Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
 	for i, identity := range spec.Identities {
@@ -188,8 +189,8 @@ func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores Tru
 	return canName(field, spec, store)
 }
 
-// forEverybody reports whether a regular expression matches everyone with an account of a public identity provider,
-// and does not say that it may. The schema has the same signers.
+// forEverybody reports whether a regular expression matches everyone with an account of a public identity provider
+// without saying so. The schema has the same signers.
 func forEverybody(identity v1beta1.Identity) bool {
 	if identity.SubjectRegExp == "" || identity.InsecureAllowAnySubject || identity.InsecureIgnoreIssuer {
 		return false
@@ -212,7 +213,8 @@ func forEverybody(identity v1beta1.Identity) bool {
 	return false
 }
 
-// predicateURI returns the predicate type that cosign writes for a short name of its option --type, "" for any other text.
+// predicateURI returns the predicate type that cosign writes for a short name of its option --type, "" for any other
+// text.
 func predicateURI(name string) string {
 	switch name {
 	case "custom":
@@ -235,8 +237,8 @@ func predicateURI(name string) string {
 	return ""
 }
 
-// canVouch returns an error if no signature could ever count, because the root has nobody
-// who vouches as the verifier demands. GitHub's root, for one, has no logs.
+// canVouch returns an error if no signature could ever count, because nobody in the root
+// vouches as the verifier requires. For example, GitHub's root has no logs.
 func canVouch(field string, spec v1beta1.Keyless, store *TrustStore) error {
 	timestamps := len(store.Root.TimestampingAuthorities()) > 0
 	switch {
@@ -254,8 +256,8 @@ func canVouch(field string, spec v1beta1.Keyless, store *TrustStore) error {
 	return nil
 }
 
-// canName returns an error if an identity ignores the issuer although anyone can get a certificate, or if it only seems
-// to accept certificates without an issuer: no regular expression does.
+// canName returns an error if an identity ignores the issuer although anyone can get a certificate, or if it only
+// seems to accept certificates without an issuer: no regular expression accepts those.
 func canName(field string, spec v1beta1.Keyless, store *TrustStore) error {
 	public := slices.ContainsFunc(store.Root.FulcioCertificateAuthorities(), func(authority root.CertificateAuthority) bool {
 		ca, ok := authority.(*root.FulcioCertificateAuthority)
@@ -273,7 +275,7 @@ func canName(field string, spec v1beta1.Keyless, store *TrustStore) error {
 	return nil
 }
 
-// matchesNothing reports whether a regular expression matches the empty text. What cannot be compiled is refused elsewhere.
+// matchesNothing reports whether a regular expression matches the empty text. An invalid one is refused elsewhere.
 func matchesNothing(expression string) bool {
 	if _, err := cel.RegexpSize(expression); err != nil {
 		return false
@@ -282,12 +284,12 @@ func matchesNothing(expression string) bool {
 	return err == nil && compiled.MatchString("")
 }
 
-// SignerIdentity returns an identity as the checker compares it.
+// SignerIdentity returns an identity in the form that the checker compares.
 func SignerIdentity(spec v1beta1.Identity) cosign.Identity {
 	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, InsecureIgnoreIssuer: spec.InsecureIgnoreIssuer, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
 }
 
-// thresholds converts thresholds. A threshold that is set must be at least 1.
+// thresholds converts thresholds. A threshold must be at least 1 if it is set.
 func thresholds(field string, spec v1beta1.Thresholds) (cosign.Thresholds, error) {
 	var compiled cosign.Thresholds
 	for name, count := range map[string]struct {

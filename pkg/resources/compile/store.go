@@ -21,11 +21,11 @@ type Store struct {
 	Fingerprint     string
 	CredentialsHash string // a hash of the credentials, tokens included
 	Proxy           *registry.Proxy
-	// Ignored says which entries of pull secrets are ignored, and why.
+	// Ignored lists the ignored entries of pull secrets, with reasons.
 	Ignored []string
 }
 
-// NewStore compiles a Store. One with an error denies the images of its registries.
+// NewStore compiles a Store. A Store with an error denies the images of its registries.
 func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) (Store, error) {
 	s := Store{Store: registry.Store{Source: e.Source}}
 	identity, err := s.read(owner, e, m)
@@ -40,7 +40,7 @@ func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) 
 	}
 	s.CredentialsHash = DigestOf(s.Logins.Text())
 	login := s.CredentialsHash
-	if identity != nil { // its tokens rotate, and change no verdict
+	if identity != nil { // its tokens rotate without changing a verdict
 		login = DigestOf([]string{string(identity)})
 	}
 	content := append([]byte(login), s.RootCAs...)
@@ -53,7 +53,7 @@ func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) 
 
 // read fills s from its spec, and returns the cloud identity that logs in, if any.
 func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) (identity []byte, err error) {
-	// Registries first, so that a store that is broken otherwise denies only these.
+	// Registries first, so that a store with other errors denies only these.
 	named, patterns, err := Hosts(owner, e.Spec.Registries)
 	if err == nil {
 		s.Registries, s.Patterns = named, patterns
@@ -67,7 +67,7 @@ func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Refer
 	if owner != verify.Cluster && (e.Spec.Proxy != nil || e.Spec.InsecurePlainHTTP) {
 		return nil, errors.New("only a ClusterStore can have spec.proxy and spec.insecurePlainHTTP; remove them")
 	}
-	// The proxy is in force for the Stores of namespaces, too, whatever else is broken.
+	// The proxy also applies to the Stores of namespaces, even if other fields are broken.
 	if s.Proxy, err = m.proxy(e.Spec); err != nil {
 		s.Proxy = brokenProxy(e.Source, err)
 		return nil, err
@@ -93,7 +93,7 @@ func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Refer
 	return identity, errors.Join(err, errAuthorities, errCertificate)
 }
 
-// readSecrets adds the logins of pull secrets, each of which field names.
+// readSecrets adds the logins of pull secrets. field names each of them.
 func (s *Store) readSecrets(refs []v1beta1.Reference, field func(i int) string, m Referenced) error {
 	var wrong []error
 	for i, ref := range refs {
@@ -159,7 +159,7 @@ func (s *Store) readAccount(ref v1beta1.Reference, m Referenced) error {
 	}, m)
 }
 
-// TakesAll reports whether s is broken and for every host.
+// TakesAll reports whether s is broken and applies to every host.
 func (s Store) TakesAll() bool { return s.Broken != nil && len(s.Registries)+len(s.Patterns) == 0 }
 
 // reaches returns the hosts of s by name: its registries, and where else images and evidence are, which get its logins
@@ -180,8 +180,8 @@ func (s Store) Lists() []string {
 	return slices.Concat(s.Registries, MapSlice(s.Patterns, image.HostPattern.String))
 }
 
-// readPlaces fills in where the images of s and their evidence are. In a ClusterStore, a
-// cluster admin names the hosts.
+// readPlaces reads the mirrors and evidence repositories of s. In a ClusterStore, a cluster
+// admin names the hosts.
 func (s *Store) readPlaces(spec v1beta1.StoreSpec) error {
 	named := s.Source.Namespace == ""
 	if n := len(spec.Mirrors); n > maxPlaces {
@@ -197,8 +197,8 @@ func (s *Store) readPlaces(spec v1beta1.StoreSpec) error {
 		if err != nil {
 			return fieldError(field, err)
 		}
-		// Whoever names an image chooses its registry: one tag of two registries must not
-		// become one tag at the mirror.
+		// The author of a pod chooses its registry: one tag of two registries must not become one
+		// tag at the mirror.
 		if (len(s.Registries) > 1 || len(s.Patterns) > 0) && !strings.Contains(path, "{registry}") {
 			return fmt.Errorf("%s.path must have {registry}, because the store lists more than one registry or a pattern, and their repositories would be one at the mirror; "+
 				"write \"{registry}/{repository}\", or a store for each registry", field)

@@ -19,8 +19,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Hosts reads spec.registries: hosts, and patterns in resources of the cluster. With an error it
-// returns the entries that are right.
+// Hosts reads spec.registries: hosts, and patterns in resources of the cluster. If it returns an
+// error, it also returns the valid entries.
 func Hosts(owner verify.Namespace, list []string) (named []string, patterns []image.HostPattern, err error) {
 	if len(list) == 0 {
 		return nil, nil, errors.New("spec.registries is empty, so the store would be for no registry")
@@ -90,13 +90,13 @@ func (m Referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 	return certificate, nil
 }
 
-// brokenProxy returns what is in the place of a proxy that cannot be used: nothing is sent.
+// brokenProxy replaces a proxy that cannot be used: nothing is sent.
 func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
 	err = Unusable(store, err)
 	return &registry.Proxy{Broken: verify.PermanentWith(policy.ReasonBrokenResource, err, cmp.Or(policy.OutsideOf(err), "ask a cluster admin to correct the proxy of the ClusterStore"))}
 }
 
-// proxy returns what a ClusterStore says about the way to its registries, nil if nothing.
+// proxy returns the proxy of a ClusterStore, nil if it has none.
 func (m Referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	p := spec.Proxy
 	if p == nil {
@@ -143,8 +143,8 @@ func (m Referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	return made, fieldError("spec.proxy.caBundle", err)
 }
 
-// normalised returns the certificates of a CA bundle without what may be around them: crypto/x509 passes over a
-// certificate that begins behind a byte order mark or a space.
+// normalised returns the certificates of a CA bundle without the surrounding text: crypto/x509 skips a
+// certificate after a byte order mark or a space.
 func normalised(text []byte) ([]byte, error) {
 	certificates, err := trust.ParseCertificates(text)
 	if err != nil {
@@ -179,9 +179,9 @@ func (m Referenced) login(ref v1beta1.Reference) (username, password string, err
 	return username, password, nil
 }
 
-// loginHosts returns the hosts at which a store with an identity logs in: those that it
-// lists, and one for each pattern. A pattern must lie within the provider's own hosts, and
-// all hosts that it matches must have the same login.
+// loginHosts returns the hosts at which a store with an identity logs in: the ones it lists,
+// and one for each pattern. A pattern must lie within the provider's own hosts, and all hosts
+// that it matches must have the same login.
 func loginHosts(owner verify.Namespace, spec v1beta1.StoreSpec) ([]string, error) {
 	named, patterns, err := Hosts(owner, spec.Registries)
 	if err != nil {
@@ -197,8 +197,8 @@ func loginHosts(owner verify.Namespace, spec v1beta1.StoreSpec) ([]string, error
 	return named, nil
 }
 
-// sampleHost returns a host that stands for those of a pattern when a provider is asked
-// for a login: ECR gives one for each region, and Google Cloud one for all hosts.
+// sampleHost returns a host that represents a pattern when a provider is asked for a login:
+// ECR has one login for each region, and Google Cloud one for all hosts.
 func sampleHost(provider v1beta1.RegistryProvider, pattern string) (string, error) {
 	first, rest, _ := strings.Cut(pattern, ".")
 	var host string

@@ -37,7 +37,7 @@ type TrustStore struct {
 	Err          error
 }
 
-// NewTrustStore compiles a TrustStore. Its error is a field, for what uses it.
+// NewTrustStore compiles a TrustStore. Its error is in the result, for resources that use it.
 func NewTrustStore(e Entry[v1beta1.TrustStoreSpec], m Referenced) *TrustStore {
 	t := &TrustStore{Source: e.Source, kind: e.Spec.Type, Err: e.Err(), Open: e.Spec.Source.Inline != "" || e.Spec.Source.ConfigMapKeyRef != nil}
 	if t.Err == nil {
@@ -52,14 +52,14 @@ func NewTrustStore(e Entry[v1beta1.TrustStoreSpec], m Referenced) *TrustStore {
 		t.awsSigner, t.Err = awsSignerIdentity(verify.Namespace(e.Source.Namespace), e.Spec, m)
 	}
 	content := t.Text
-	if t.awsSigner != nil { // a new key has to reach the Verifiers, although it changes no verdict
+	if t.awsSigner != nil { // a new key must reach the Verifiers, although it changes no verdict
 		content = append(slices.Clone(t.Text), external.Source{As: t.awsSigner}.Fingerprint()...)
 	}
 	t.Fingerprint = Fingerprint(e.Source, e.Spec, content, t.Err)
 	return t
 }
 
-// awsSignerIdentity returns the identity that asks AWS Signer for a trust store.
+// awsSignerIdentity returns the identity with which a trust store queries AWS Signer.
 func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (external.Identity, error) {
 	if spec.Type != v1beta1.TrustStoreTypeSigningAuthorities {
 		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1beta1.TrustStoreTypeSigningAuthorities)
@@ -89,7 +89,7 @@ func (t *TrustStore) Fingerprints() []string {
 	return list[:min(len(list), maxFingerprints)]
 }
 
-// FingerprintsOf returns the fingerprints of the keys or certificates in a text, none if it cannot be read.
+// FingerprintsOf returns the fingerprints of the keys or certificates in a text, none if it is invalid.
 func FingerprintsOf(text string) []string {
 	keys, err := trust.ParsePublicKeys([]byte(text))
 	if err == nil {
@@ -107,8 +107,8 @@ func hashed(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// TrustContent reads the trust material from the source in spec. That of the
-// cluster has no times.
+// TrustContent reads the trust material from the source in spec. Material in the cluster has
+// no times.
 func TrustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (external.Value, error) {
 	s := spec.Source
 	source, err := ExternalSource(owner, spec, m)
@@ -151,7 +151,7 @@ func (t *TrustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err err
 	return fieldError(sourceField(spec.Source), err)
 }
 
-// sourceField names the field that trust material is from.
+// sourceField names the field with the trust material.
 func sourceField(source v1beta1.TrustSource) string {
 	switch {
 	case source.Inline != "":

@@ -23,17 +23,18 @@ type Verifier struct {
 	Holds []string
 }
 
-// Revokers say what is revoked. They are called for every namespace and must be cheap.
+// Revokers look up revocations. They are called for every namespace and must be cheap.
 type Revokers struct {
 	// Revocation returns the transport for one namespace's revocation checks. It never blocks on
-	// the network. Without it no certificate can be checked.
+	// the network. Without it, no certificate can be checked.
 	Revocation func(verify.Namespace) http.RoundTripper
-	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
-	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
+	// AWSSigner returns the revocations of a signature that were fetched from AWS Signer for a
+	// namespace with an identity. Nil means that AWS Signer is not available.
 	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
 }
 
-// NewVerifier compiles a Verifier, whose trust stores are in stores. One with an error denies.
+// NewVerifier compiles a Verifier, whose trust stores are in stores. A Verifier with an error
+// denies.
 func NewVerifier(e Entry[v1beta1.VerifierSpec], stores TrustStores, revokers Revokers) (Verifier, error) {
 	v := Verifier{Verifier: &verify.Verifier{Source: e.Source, Type: string(e.Spec.Type)}}
 	used, err := v.read(e, stores, revokers)
@@ -51,7 +52,7 @@ func (v *Verifier) read(e Entry[v1beta1.VerifierSpec], stores TrustStores, revok
 	if e.Err() != nil {
 		return nil, e.Err()
 	}
-	// Patterns first, so that a verifier that is broken otherwise denies only its images.
+	// Patterns first, so that a verifier with other errors denies only its images.
 	var wrong, err error
 	v.Images, wrong = patternsOrAll("spec.images", e.Spec.Images)
 	v.Uses = TrustStoresOf(stores.owner(), e.Spec)

@@ -14,9 +14,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Check compiles objects without reaching out, and returns what their owners should
-// correct: problems, resources that can never be met or that nothing uses, exceptions that
-// have ended, and what needs a review.
+// Check compiles objects without network access, and returns what their owners should fix:
+// problems, resources that can never be met or that nothing uses, exceptions that have ended,
+// and resources that need a review.
 func Check(objects resource.Objects) []resource.Problem {
 	s, problems := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(objects), nil)
 	var reviewed []resource.Problem
@@ -29,10 +29,10 @@ func Check(objects resource.Objects) []resource.Problem {
 	return slices.Concat(problems, Ineffective(s), unreachable(s), Ended(s, time.Now()), reviewed)
 }
 
-// Ineffective returns policies that can never be met, and resources of namespaces that
-// nothing uses, with the reasons of their condition Effective. It leaves out cluster
-// resources that nothing uses, because a namespace that is not in s may use them, but for
-// ClusterQuotas, which name what they are for, and exceptions, which policies elsewhere may make useful.
+// Ineffective returns policies that can never be met, and unused resources of namespaces, with the
+// reasons of their condition Effective. It omits unused cluster resources, because a namespace outside
+// of s may use them, except ClusterQuotas, which name their namespaces and Tenants. It also omits
+// exceptions, which policies elsewhere may need.
 func Ineffective(s *resolve.Snapshot) []resource.Problem {
 	var found []resource.Problem
 	for _, namespace := range s.Namespaces() {
@@ -48,8 +48,8 @@ func Ineffective(s *resolve.Snapshot) []resource.Problem {
 	return found
 }
 
-// unreachable returns a problem for each quota whose maxInFlight is more than a quota owner ever gets, if serve has
-// the default limit.
+// unreachable returns a problem for each quota whose maxInFlight is more than a quota owner ever gets with serve's
+// default limit.
 func unreachable(s *resolve.Snapshot) []resource.Problem {
 	var found []resource.Problem
 	for _, e := range resolve.EntriesOf[v1beta1.ClusterQuotaSpec](s.Cluster().Objects) {
@@ -67,7 +67,7 @@ func Ended(s *resolve.Snapshot, now time.Time) []resource.Problem {
 	for _, namespace := range s.Namespaces() {
 		own := s.Level(namespace)
 		for source, report := range Reports(s, namespace) {
-			if x := exceptionNamed(own, source); x != nil && report.Until.IsZero() { // in files, who delegates it may be missing
+			if x := exceptionNamed(own, source); x != nil && report.Until.IsZero() { // files may lack the delegation
 				report.Until = x.Until
 			}
 			if at := report.EffectiveAt(now); !report.Until.IsZero() && at.Reason == policy.ReasonExpired {

@@ -1,5 +1,6 @@
-// Package conditions says what a Snapshot means to the owners of resources: the conditions of each,
-// when trust material and exceptions end, and what is there without an effect. It decides nothing.
+// Package conditions explains a Snapshot to the owners of resources: the conditions of each
+// resource, when trust material and exceptions expire, and which resources have no effect. It
+// decides nothing.
 package conditions
 
 import (
@@ -24,8 +25,8 @@ type conditions struct {
 	stranded string
 }
 
-// effective returns the condition Effective: whether decisions follow what a resource says. A broken
-// resource is not effective, even though images are denied because of it.
+// effective returns the condition Effective: whether decisions follow the resource. A broken
+// resource is not effective, even though it causes denials.
 func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 	switch source.Kind {
 	case v1beta1.KindTenant:
@@ -125,7 +126,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 		return Condition{True: !broken, Reason: policy.ReasonOnlyWarns, Message: c.onlyWarns(p)}
 	case p.Broken != nil:
 		return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use the policy, and denies " + c.denied(p) + "; the condition Ready says why"}
-	case broken: // what one of its rules names is not there, or cannot be used
+	case broken: // one of its rules names something missing or unusable
 		return c.partlyDenies(p)
 	case !p.Mandatory:
 		if other, ok := resolve.BrokenAmong(c.own.Policies); ok {
@@ -171,7 +172,8 @@ func (c conditions) denied(p compile.Policy) string {
 	return "every image of the namespace"
 }
 
-// inheritance says who judges images that no rule of own's policies matches, "" if they do.
+// inheritance says which level judges images that no rule of own's policies matches, "" if
+// own's policies do.
 func (c conditions) inheritance() string {
 	path := slices.Collect(c.view.Path())
 	at := slices.IndexFunc(path, func(a *resolve.Applicable) bool { return a.Denies() && c.chain[a.Deciding.At].Level == c.own })
@@ -194,7 +196,7 @@ func (c conditions) inheritance() string {
 	return left + "denied: its defaultAction is Inherit, and no further level has a policy that denies or a Verifier"
 }
 
-// deciding returns the names of the policies that do more than warn.
+// deciding returns the names of the policies that can deny.
 func deciding(policies []compile.Policy) []string {
 	var list []string
 	for _, p := range policies {
@@ -243,8 +245,8 @@ func uses(s *resolve.Snapshot, account verify.Account) bool {
 	return kind == "tenant" && s.Tenants().Named(name) != nil || kind == "namespace" && s.Has(verify.Namespace(name))
 }
 
-// hidden returns those of a list that the resources of own replace: of the levels behind
-// it, those that do not apply to images that are left to them either.
+// hidden returns the entries of a list that own's resources replace: those of further levels,
+// unless they apply to images that are left to these levels.
 func (c conditions) hidden(of func(*resolve.Level) []policy.ObjectRef) []policy.ObjectRef {
 	at := slices.IndexFunc(c.chain, func(l resolve.NamedLevel) bool { return l.Level == c.own })
 	if at < 0 || c.own == c.snapshot.Cluster() {

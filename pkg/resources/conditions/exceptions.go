@@ -14,12 +14,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
-// maxForeseen bounds the images of an exception, each counted in each namespace, about which is asked what the
-// rules alone say.
+// maxForeseen bounds the pairs of image and namespace for which the rules alone are evaluated.
 const maxForeseen = 256
 
 // exception returns the condition Effective of an exception that has not ended. [Report.EffectiveAt]
-// says that it has.
+// handles the end.
 func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
 	x := exceptionNamed(c.own, source)
 	if broken || x == nil {
@@ -41,8 +40,8 @@ func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
 	return c.lifting(x, fmt.Sprintf("it allows its images until %s, as far as %s%s", until, c.delegators(source), c.members(x)))
 }
 
-// lifting returns the condition of an exception that is in force, and says what mandatory policies leave
-// of it.
+// lifting returns the condition of an exception that is in force, and says how mandatory policies limit
+// it.
 func (c conditions) lifting(x *compile.Exception, message string) Condition {
 	holding, lifts := x.Holding(c.snapshot.Cluster().Mandatory, c.snapshot.For(verify.Cluster).Unsatisfiable)
 	names := compile.JoinNames(compile.MapSlice(holding, policy.ObjectRef.String))
@@ -63,8 +62,8 @@ func (c conditions) lifting(x *compile.Exception, message string) Condition {
 	return Condition{Reason: policy.ReasonMandatoryHolds, Message: "it allows nothing, because mandatory policies deny all of its images (" + names + "): " + needs}
 }
 
-// allowedAnyway reports whether the rules alone allow each image of x in every namespace where it may count. Beyond
-// [maxForeseen] images it says no.
+// allowedAnyway reports whether the rules alone allow each image of x in every namespace where x may count. It
+// returns false for more than [maxForeseen] images.
 func (c conditions) allowedAnyway(x *compile.Exception) bool {
 	images, namespaces := x.Named(), c.counts(x)
 	if n := len(images) * len(namespaces); n == 0 || n > maxForeseen {
@@ -100,7 +99,7 @@ func (c conditions) counts(x *compile.Exception) []verify.Namespace {
 	return slices.DeleteFunc(slices.Clone(namespaces), func(n verify.Namespace) bool { return n == verify.Cluster || !c.snapshot.Has(n) })
 }
 
-// members says where an Exception in a Tenant's home counts, "" for one that is elsewhere.
+// members says where an Exception in a Tenant's home namespace counts, "" for others.
 func (c conditions) members(x *compile.Exception) string {
 	home := c.own.Objects.Namespace
 	if c.view.Tenant == "" || c.view.Home != c.own {
@@ -135,7 +134,7 @@ func exceptionNamed(l *resolve.Level, source policy.ObjectRef) *compile.Exceptio
 	return l.Exceptions[i]
 }
 
-// delegators says which ClusterExceptions let an Exception count in its namespace.
+// delegators names the ClusterExceptions that delegate an Exception to its namespace.
 func (c conditions) delegators(source policy.ObjectRef) string {
 	var names []string
 	x, namespace := exceptionNamed(c.own, source), verify.Namespace(source.Namespace)
@@ -150,7 +149,8 @@ func (c conditions) delegators(source policy.ObjectRef) string {
 	return "one of these delegates them: " + compile.JoinNames(names)
 }
 
-// ends returns when an exception ends, zero for what is none or is not in force.
+// ends returns when an exception ends, zero for other resources and for an exception that is
+// not in force.
 func (c conditions) ends(source policy.ObjectRef) time.Time {
 	if strings.TrimPrefix(source.Kind, "Cluster") != v1beta1.KindException {
 		return time.Time{}
@@ -179,7 +179,7 @@ func (c conditions) ends(source policy.ObjectRef) time.Time {
 	return last
 }
 
-// EffectiveAt returns the condition Effective at a moment: an exception that has ended is not
+// EffectiveAt returns the condition Effective at a moment. An exception that has ended is not
 // in force.
 func (r Report) EffectiveAt(now time.Time) Condition {
 	if r.Until.IsZero() || now.Before(r.Until) {

@@ -12,8 +12,8 @@ import (
 // maxListed bounds the names and fields that a message lists.
 const maxListed = 8
 
-// partly says which Verifiers a policy of the level names that are missing or broken, and which of its rules no image
-// can pass because of them.
+// partly describes the missing or broken Verifiers that a policy of the level names, and the rules that no image can
+// pass because of them.
 func (c conditions) partly(p compile.Policy) (names, rules []string) {
 	if c.own == c.snapshot.Cluster() {
 		return resolve.Partly(p, c.own.Verifiers)
@@ -21,7 +21,7 @@ func (c conditions) partly(p compile.Policy) (names, rules []string) {
 	return resolve.Partly(p, c.view.Verifiers)
 }
 
-// partlyDenies returns the condition Effective of a policy that is not broken itself, but names Verifiers that are.
+// partlyDenies returns the condition Effective of a policy that is not broken itself, but names broken Verifiers.
 func (c conditions) partlyDenies(p compile.Policy) Condition {
 	names, rules := c.partly(p)
 	denied, still := "images that only these could verify", stillMet
@@ -32,13 +32,13 @@ func (c conditions) partlyDenies(p compile.Policy) Condition {
 		"; " + still + "; the condition Ready says why"}
 }
 
-// What a policy that names broken Verifiers still does.
+// What a policy with broken Verifiers still does.
 const (
 	stillMet    = "other Verifiers can still satisfy its requirements"
 	stillDecide = "its other rules still decide"
 )
 
-// bounded returns the first of a list, and how many more there are.
+// bounded returns the first entries of a list, and the number of the others.
 func bounded(list []string) []string {
 	if more := len(list) - maxListed; more > 0 {
 		return append(slices.Clone(list[:maxListed]), fmt.Sprintf("%d more", more))

@@ -1,6 +1,6 @@
 package conditions
 
-// published are the fingerprints of the keys and certificates that our pages and samples have as examples.
+// published are the fingerprints of the example keys and certificates in our pages and samples.
 func published() map[string]bool {
 	return map[string]bool{
 		"sha256:33f2008d34424dac4fd91f0d0fed62f61a5295243d7a4e9b004e285bd58a3e76": true,

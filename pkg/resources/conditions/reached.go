@@ -12,20 +12,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// maxCoverSteps bounds the search for rules that are never reached: a few milliseconds for each level. A usual pair of
-// patterns takes two steps.
+// maxCoverSteps bounds the search for unreachable rules: a few milliseconds for each level. A usual pair of patterns
+// takes two steps.
 const maxCoverSteps = 1 << 17
 
-// placed is a rule with its place in a policy.
+// placed is a rule with its position in a policy.
 type placed struct {
 	verify.Rule
 	at string
 }
 
 // neverReached returns the rules of a level that no image reaches, because earlier ones match all of their images, by
-// policy, and single patterns of other rules of which the same is true. It looks at all rules that are tried one after
-// the other: those of a mandatory policy, and those of a level's other policies that deny, or that only warn, in the
-// order of names. Rules of other levels do not count, because other namespaces may have other rules.
+// policy. It also returns such patterns of other rules. It considers all rules that are tried one after the other:
+// those of a mandatory policy, and those of a level's other policies that deny, or that only warn, in the order of
+// names. Rules of other levels do not count, because they differ between namespaces.
 func neverReached(l *resolve.Level) map[policy.ObjectRef][]concern {
 	found := map[policy.ObjectRef][]concern{}
 	steps := maxCoverSteps
@@ -47,8 +47,8 @@ func neverReached(l *resolve.Level) map[policy.ObjectRef][]concern {
 	return found
 }
 
-// triedTogether returns the policies of a level whose rules are tried as one list, each list in the order of names. What
-// denies all images has no rules.
+// triedTogether returns the policies of a level whose rules are tried as one list, each list in the order of names. A
+// policy that denies all images has no rules.
 func triedTogether(l *resolve.Level) [][]compile.Policy {
 	var deciding, warning []compile.Policy
 	for _, p := range l.Policies {
@@ -66,7 +66,7 @@ func triedTogether(l *resolve.Level) [][]compile.Policy {
 }
 
 // coveredBy returns for each pattern of a rule the first earlier rule that matches all of its images, nil if none is
-// known to.
+// known.
 func (r placed) coveredBy(earlier []placed, steps *int) []*placed {
 	covering := make([]*placed, len(r.Images))
 	for n, pattern := range r.Images {
@@ -85,7 +85,7 @@ func (r placed) coveredBy(earlier []placed, steps *int) []*placed {
 	return covering
 }
 
-// unreached says which rules match the images of a rule before it.
+// unreached names the earlier rules that match the images of a rule.
 func (r placed) unreached(covering []*placed) concern {
 	var names []string
 	for _, e := range covering {
@@ -97,8 +97,8 @@ func (r placed) unreached(covering []*placed) concern {
 		"move it before " + r.named(covering[0]) + ", or remove it"}
 }
 
-// unreachedPatterns are the patterns of a rule whose images an earlier rule matches and treats otherwise. A pattern
-// that is only repeated misleads nobody.
+// unreachedPatterns are the patterns of a rule whose images an earlier rule matches and treats differently. A
+// repeated pattern misleads nobody.
 func (r placed) unreachedPatterns(covering []*placed) (found []concern) {
 	for i, by := range covering {
 		if by != nil && !r.decidesAs(by) {
@@ -110,13 +110,13 @@ func (r placed) unreachedPatterns(covering []*placed) (found []concern) {
 	return found
 }
 
-// decidesAs reports whether two rules treat the images that they match in the same way. Conditions cannot be compared,
-// so they differ.
+// decidesAs reports whether two rules treat the images that they match in the same way. Conditions cannot be
+// compared, so they count as different.
 func (r placed) decidesAs(e *placed) bool {
 	return r.Action == e.Action && r.IndexManifests == e.IndexManifests && reflect.DeepEqual(r.Require, e.Require)
 }
 
-// named is an earlier rule, with its policy if that is not the one of r.
+// named describes an earlier rule, with its policy if that is not the policy of r.
 func (r placed) named(e *placed) string {
 	if e.Source == r.Source {
 		return e.at

@@ -11,7 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// reaches returns what the condition Ready says about the servers that the verifiers of l
+// reaches returns the text of the condition Ready about the servers that the verifiers of l
 // need, by verifier. cluster has the ClusterTrustStores.
 func reaches(l *resolve.Level, cluster *resolve.Level) map[policy.ObjectRef]string {
 	said := map[policy.ObjectRef]string{}
@@ -25,8 +25,8 @@ func reaches(l *resolve.Level, cluster *resolve.Level) map[policy.ObjectRef]stri
 	return said
 }
 
-// certificatesOf returns the certificates of a trust store. A namespace is not told those of a
-// ClusterTrustStore whose text it may not be shown.
+// certificatesOf returns the certificates of a trust store. Namespaces do not see the
+// certificates of a ClusterTrustStore whose text they may not see.
 func certificatesOf(l *resolve.Level, source policy.ObjectRef, cluster *resolve.Level) []*x509.Certificate {
 	from := l
 	if source.Namespace == "" {
@@ -39,8 +39,8 @@ func certificatesOf(l *resolve.Level, source policy.ObjectRef, cluster *resolve.
 	return t.Certificates
 }
 
-// noted returns the notes of the condition Ready: about Secrets and ConfigMaps through which others than
-// admins decide what is trusted, and about ignored entries of pull secrets.
+// noted returns the notes of the condition Ready: about Secrets and ConfigMaps that let people other
+// than admins decide what is trusted, and about ignored entries of pull secrets.
 func noted(l *resolve.Level) map[policy.ObjectRef]string {
 	said := map[policy.ObjectRef]string{}
 	add := func(found []resource.Exposure) {
@@ -54,7 +54,7 @@ func noted(l *resolve.Level) map[policy.ObjectRef]string {
 	for _, e := range resolve.EntriesOf[v1beta1.StoreSpec](l.Objects) {
 		add(resource.StoreExposures(e.Source, e.Spec))
 	}
-	for source, ignored := range l.Ignored() { // last, so that they push out nothing
+	for source, ignored := range l.Ignored() { // last, so that they displace nothing
 		said[source] += ". Note: " + strings.Join(ignored, ". Note: ")
 	}
 	return said

@@ -24,14 +24,14 @@ type Report struct {
 	Generation int64 // of the compiled resource
 	Ready      Condition
 	Effective  Condition
-	// Fingerprints are those of a trust store's trust material, and of the keys that a verifier
-	// holds itself. FetchedAt is the time of a trust store's.
+	// Fingerprints are the fingerprints of a trust store's trust material, or of the keys in a
+	// verifier's spec. FetchedAt is the fetch time of a trust store's material.
 	Fingerprints []string
 	FetchedAt    time.Time // zero for trust material in the cluster
-	// Ends says when trust material ends; nil for a resource that holds none.
+	// Ends are the expiry times of trust material; nil for a resource without any.
 	Ends *compile.Ends
-	// Until is when an exception ends, which may be earlier than it says itself because its
-	// delegation does; zero for other resources, and for one that is not in force.
+	// Until is when an exception ends, which may be earlier than in its spec because its
+	// delegation ends; zero for other resources, and for an exception that is not in force.
 	Until time.Time
 	// unreached are the rules of a policy that no image reaches.
 	unreached []concern
@@ -96,7 +96,7 @@ func views(s *resolve.Snapshot) []*resolve.View {
 }
 
 // viewsOf returns the views in which the resources of a namespace count: its own or, for a
-// Tenant's home, those of the Tenant's other namespaces if it has any.
+// Tenant's home namespace, the views of the Tenant's other namespaces if it has any.
 func viewsOf(s *resolve.Snapshot, v *resolve.View) []*resolve.View {
 	if v.Tenant == "" || v.Home != v.Own {
 		return []*resolve.View{v}
@@ -135,9 +135,9 @@ func (c conditions) consequence(source policy.ObjectRef) string {
 	return "; what depends on it is denied"
 }
 
-// ExpiresSoon returns the condition ExpiresSoon at a moment, and false for a resource that
-// holds no trust material. Its text only changes when the condition does, so that statuses
-// are not written all the time.
+// ExpiresSoon returns the condition ExpiresSoon at a moment, and false for a resource without
+// trust material. Its text only changes with the condition, so that statuses are not written
+// all the time.
 func (r Report) ExpiresSoon(now time.Time) (Condition, bool) {
 	if r.Ends == nil {
 		return Condition{}, false

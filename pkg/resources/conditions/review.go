@@ -15,9 +15,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Review returns what a resource allows although its author may not know, in the order of its fields: identities that
-// strangers have too or that nobody has, policies and exceptions for every image, keys of our documentation. The
-// reasons are those of the condition NeedsReview. It finds no fault in fields that cannot be used.
+// Review returns what a resource allows although its author may not know it, in the order of its fields: identities
+// that strangers also have or that nobody has, policies and exceptions for every image, keys of our documentation.
+// The reasons are those of the condition NeedsReview. It ignores unusable fields.
 func Review(o v1beta1.Object) []resource.Problem { return problems(resource.RefOf(o), concernsOf(o)) }
 
 func concernsOf(o v1beta1.Object) []concern {
@@ -46,15 +46,16 @@ func concernsOf(o v1beta1.Object) []concern {
 	return nil
 }
 
-// problems are concerns about a resource, as findings read them.
+// problems are concerns about a resource in the form of findings.
 func problems(source policy.ObjectRef, found []concern) []resource.Problem {
 	return compile.MapSlice(found, func(c concern) resource.Problem {
 		return resource.Problem{Source: source, Reason: c.reason, Message: fmt.Sprintf("%s: %s; %s", c.field, c.message, c.fix)}
 	})
 }
 
-// ReviewStored returns all that the condition NeedsReview says of resources of a cluster, by resource: the condition has
-// room for one reason alone. All are the cluster's resources, because rules of other policies may come before a rule.
+// ReviewStored returns all concerns of the condition NeedsReview about resources of a cluster, by resource: the
+// condition itself has space for one reason. It needs all resources of the cluster, because rules of other policies
+// may precede a rule.
 func ReviewStored(all, of []v1beta1.Object) map[policy.ObjectRef][]resource.Finding {
 	snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(resource.Objects{Resources: all}), nil)
 	found, unreached := map[policy.ObjectRef][]resource.Finding{}, map[verify.Namespace]map[policy.ObjectRef][]concern{}
@@ -73,7 +74,7 @@ func ReviewStored(all, of []v1beta1.Object) map[policy.ObjectRef][]resource.Find
 	return found
 }
 
-// concern is why a field needs a review, and what to do.
+// concern explains why a field needs a review, and what to do.
 type concern struct {
 	reason              policy.Reason
 	field, message, fix string
@@ -107,7 +108,7 @@ func signerConcerns(spec v1beta1.VerifierSpec) (found []concern) {
 			found = append(found, concern{policy.ReasonIdentityForAnyone, at, "it also accepts " + judged.Named(), judged.Instead()})
 		case breadth.Insiders:
 			found = append(found, concern{policy.ReasonIdentityTooBroad, at, "it also accepts " + judged.Named(), judged.Instead()})
-		case breadth.Nobody, breadth.Colleagues: // everyone of a domain may be meant
+		case breadth.Nobody, breadth.Colleagues: // the author may mean everyone of a domain
 		}
 		if name := breadth.Placeholder(compile.SignerIdentity(identity)); name != "" {
 			found = append(found, placeholder(at, name))
@@ -155,7 +156,7 @@ func allowing(spec v1beta1.VerificationPolicySpec, where string) []concern {
 		case requiresNothing(rule):
 			return []concern{{policy.ReasonRuleTooBroad, fmt.Sprintf("spec.rules[%d].require", i), "every image meets this requirement" + unverified, "add verifiers that must be satisfied"}}
 		}
-		return nil // the first rule that matches decides
+		return nil // the first matching rule decides
 	}
 	if spec.DefaultAction == v1beta1.DefaultActionAllow {
 		return []concern{{policy.ReasonRuleTooBroad, "spec.defaultAction", "it allows every image that no rule matches" + unverified,
@@ -194,7 +195,7 @@ func exceptionConcerns(spec v1beta1.ExceptionSpec) []concern {
 	return []concern{{policy.ReasonRuleTooBroad, "spec.images", message, "write the repositories of images that cannot be signed yet"}}
 }
 
-// exampleHosts finds the first registry of a list that only our pages have.
+// exampleHosts returns the first registry of a list that only our pages use.
 func exampleHosts(field string, list []string) []concern {
 	for i, text := range list {
 		host, _, _ := strings.Cut(text, "/")
@@ -212,7 +213,8 @@ func placeholder(field, name string) concern {
 	return concern{policy.ReasonPlaceholder, field, name + " is an example of Landwaiter's documentation", "write your own name in its place"}
 }
 
-// keyConcerns finds keys that are published in text or, without one, among fingerprints.
+// keyConcerns finds published example keys in text or, if there is no text, among
+// fingerprints.
 func keyConcerns(field, text string, fingerprints []string) []concern {
 	if text != "" {
 		fingerprints = compile.FingerprintsOf(text)
@@ -228,8 +230,8 @@ func keyConcerns(field, text string, fingerprints []string) []concern {
 	return nil
 }
 
-// Reviewed returns the condition NeedsReview of a resource, whose reason is the worst. It is False for a resource
-// that needs none.
+// Reviewed returns the condition NeedsReview of a resource, with the worst reason. It is False for a resource
+// that needs no review.
 func Reviewed(o v1beta1.Object, report Report) Condition {
 	found := slices.Concat(concernsOf(o), report.unreached)
 	if len(found) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// fileIndex maps each file to the objects that it declared when it was last fully
+// fileIndex maps each file to the objects that it declared when it was last completely
 // readable.
 type fileIndex map[string][]policy.ObjectRef
 
@@ -109,7 +109,7 @@ func (c *collection) problem(source policy.ObjectRef, reason policy.Reason, mess
 
 func compareRefs(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }
 
-// KindFile is the kind of a Problem's source that is a whole file.
+// KindFile is the kind of a Problem's source if that is a whole file.
 const KindFile = "File"
 
 // fileRef names a file or directory in a problem that belongs to no resource.

@@ -17,11 +17,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Load reads all *.yaml, *.yml and *.json files in dir and in the directories
-// below it; names that begin with a dot are skipped. An object whose content
-// cannot be read is in Objects.Broken and has a Problem. Load returns an error and
-// no objects if dir cannot be read or a document cannot be identified; the error
-// names the file and line.
+// Load reads all *.yaml, *.yml and *.json files in dir and in its subdirectories; it skips
+// names that begin with a dot. An object whose content cannot be read is in Objects.Broken
+// and has a Problem. Load returns an error and no objects if dir cannot be read or a document
+// cannot be identified; the error names the file and line.
 func Load(ctx context.Context, dir string) (resource.Objects, []resource.Problem, error) {
 	d, err := newDecoder(false)
 	if err != nil {
@@ -47,8 +46,8 @@ func (d *decoder) decodeAll(ctx context.Context, s scan) map[string]parsedFile {
 	return parsed
 }
 
-// initial collects the first load. It fails if a document cannot be identified:
-// no earlier load says which object to mark broken.
+// initial collects the first load. It fails if a document cannot be identified: there is no
+// earlier load that tells which object to mark broken.
 func initial(parsed map[string]parsedFile) (collection, fileIndex, error) {
 	var failures []error
 	for _, path := range slices.Sorted(maps.Keys(parsed)) {

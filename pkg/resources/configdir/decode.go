@@ -26,13 +26,13 @@ import (
 type parsedFile struct {
 	entries []entry
 	ignored []ignored
-	// unidentified has one for each document whose object cannot be identified, or one
-	// for the whole file.
+	// unidentified has one entry for each document whose object cannot be identified, or one for
+	// the whole file.
 	unidentified []unidentified
 	emptyLists   int
 }
 
-// entry is an identified object. If err is set, its content could not be read or, with an object that stands for it, the
+// entry is an identified object. If err is set, its content could not be read or, if there is also an object, the
 // schema refuses it.
 type entry struct {
 	document
@@ -65,18 +65,18 @@ func (u unidentified) Error() string {
 	return fmt.Sprintf("%s: %v", u.document, u.err)
 }
 
-// decoder turns the text of files into objects, strictly, as an API server with
-// fieldValidation=Strict does.
+// decoder decodes the text of files into objects, strictly, as an API server does with
+// fieldValidation=Strict.
 type decoder struct {
 	scheme  *runtime.Scheme
 	codec   runtime.Decoder
 	schemas *schema.Set
-	keep    bool // whether entries keep what they were parsed from
+	keep    bool // whether entries keep their source text
 	now     func() time.Time
-	// namespace is that of objects that need one and name none; empty means that this is an
-	// error.
+	// namespace is the namespace of objects that need one and name none; empty means that this
+	// is an error.
 	namespace string
-	accounts  bool // whether ServiceAccounts without pull secrets are read, too
+	accounts  bool // whether to read ServiceAccounts without pull secrets
 }
 
 func newDecoder(keep bool) (*decoder, error) {
@@ -113,7 +113,7 @@ func (d *decoder) file(ctx context.Context, name string, content []byte) parsedF
 	return r
 }
 
-// unreadable is a file of which nothing can be read.
+// unreadable is the result for a file that cannot be read at all.
 func unreadable(name string, err error) parsedFile {
 	return parsedFile{unidentified: []unidentified{{document: document{file: name, begin: 1, line: 1}, err: err}}}
 }
@@ -122,8 +122,8 @@ func unreadable(name string, err error) parsedFile {
 func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from parsedObject) {
 	h, err := parseHeader(from.json)
 	scope, known := scopes()[h.GroupVersionKind]
-	// Repositories have many ServiceAccounts. What is used of one is its pull secrets; one
-	// without any may replace one that has some.
+	// Repositories have many ServiceAccounts, of which only pull secrets are used; one without
+	// any may replace one that has some.
 	known = known && (h.Kind != "ServiceAccount" || d.accounts || value(from.node, "imagePullSecrets") != nil)
 	switch {
 	case err != nil:
@@ -167,7 +167,8 @@ func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from 
 	r.entries = append(r.entries, e)
 }
 
-// inNamespace returns an object with a namespace, as it is if the namespace is empty.
+// inNamespace returns an object with a namespace, or the object itself if the namespace is
+// empty.
 func inNamespace(text []byte, namespace string) ([]byte, error) {
 	if namespace == "" {
 		return text, nil
@@ -178,13 +179,13 @@ func inNamespace(text []byte, namespace string) ([]byte, error) {
 	}
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
-		return text, nil // it has no name either, which is an error of its own
+		return text, nil // it has no name either, which is a separate error
 	}
 	metadata["namespace"] = namespace
 	return json.Marshal(object)
 }
 
-// content decodes an identified object. It returns none with an error.
+// content decodes an identified object. With an error it returns none.
 func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (runtime.Object, error) {
 	if scope == cluster && h.Metadata.Namespace != "" {
 		return nil, fmt.Errorf("metadata.namespace is %q, but a %s belongs to no namespace; remove it", h.Metadata.Namespace, h.Kind)
@@ -221,9 +222,9 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 	return object, nil
 }
 
-// created gives an exception that does not say when it was created the time at which it is
-// read: how long it may last is counted from then, as if it were applied now. So does one
-// that says a time to come, which would let it last longer.
+// created sets the creation time of an exception without one to the time of reading: its
+// duration counts from then, as if it were applied now. It also replaces a creation time in
+// the future, which would extend the exception.
 func created(object metav1.Object, now time.Time) {
 	if at := object.GetCreationTimestamp(); at.IsZero() || at.After(now) {
 		object.SetCreationTimestamp(metav1.NewTime(now).Rfc3339Copy())
@@ -261,9 +262,9 @@ func (h header) ref() policy.ObjectRef {
 	return policy.ObjectRef{Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name}
 }
 
-// foreign reports whether an object of an unknown kind is certainly not a
-// Landwaiter resource. A mistyped group or kind may be one, and ignoring it could
-// weaken verification. So may a list of a kind that is not read.
+// foreign reports whether an object of an unknown kind is certainly not a Landwaiter
+// resource. A mistyped group or kind may be one, and ignoring it could weaken verification.
+// The same applies to a list of an unsupported kind.
 func (h header) foreign() bool {
 	ours := strings.Contains(strings.ToLower(h.Group), "landwaiter")
 	list := h.Group == "" && strings.HasSuffix(h.Kind, "List")
@@ -284,7 +285,7 @@ func (h header) unknown() error {
 	return fmt.Errorf("%s: %s has no kind %s; use one of %s", h.called(), h.APIVersion, h.Kind, strings.Join(kinds, ", "))
 }
 
-// called names an object in a message, also one without a name.
+// called names an object in a message, even without a name.
 func (h header) called() string {
 	if h.Metadata.Name == "" {
 		return h.Kind + " without a name"

@@ -32,7 +32,8 @@ func (d document) String() string {
 	return fmt.Sprintf("%s, document %d (line %d)", d.file, d.number, d.line)
 }
 
-// at prefixes err with the place of d. It drops a line number from the start of err that only repeats that place.
+// at prefixes err with the position of d. It drops a line number from the start of err that only repeats the
+// position.
 func (d document) at(err error) error {
 	if text, repeats := strings.CutPrefix(err.Error(), fmt.Sprintf("line %d: ", d.line)); repeats {
 		return fmt.Errorf("%s: %s", d, text)
@@ -100,10 +101,10 @@ func isBlank(text string) bool {
 	return true
 }
 
-// parsedObject is a document, or an item of a list, after it was parsed.
+// parsedObject is a parsed document, or an item of a list.
 type parsedObject struct {
 	json []byte
-	node *yamlv3.Node // the mapping that json was made of
+	node *yamlv3.Node // the mapping from which json was made
 	// duplicate is set if a key appears twice.
 	duplicate error
 }
@@ -168,7 +169,7 @@ func checkIdentity(object *yamlv3.Node) error {
 	return nil
 }
 
-// value returns the value of a key of a mapping, nil if it has none.
+// value returns the value of a key of a mapping, nil if it is missing.
 func value(mapping *yamlv3.Node, key string) *yamlv3.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Kind == yamlv3.MappingNode && resolved(mapping.Content[i]).Value == key {
@@ -178,7 +179,7 @@ func value(mapping *yamlv3.Node, key string) *yamlv3.Node {
 	return nil
 }
 
-// resolved returns what an alias stands for; other nodes stand for themselves.
+// resolved returns the target of an alias, and any other node itself.
 func resolved(node *yamlv3.Node) *yamlv3.Node {
 	if node.Kind == yamlv3.AliasNode {
 		return node.Alias
@@ -213,8 +214,8 @@ func (b *budget) take(node *yamlv3.Node, depth int) error {
 	return nil
 }
 
-// checkUnique rejects a mapping in which one of keys appears twice. It rejects
-// merge keys too, since they may add one of keys.
+// checkUnique rejects a mapping in which one of keys appears twice. It also rejects merge
+// keys, since they may add one of keys.
 func checkUnique(mapping *yamlv3.Node, keys ...string) error {
 	seen := map[string]bool{}
 	for i := 0; i < len(mapping.Content); i += 2 {
@@ -237,7 +238,7 @@ var (
 	tabIndented = regexp.MustCompile(`(?m)^ *\t`)
 )
 
-// noToken is what the parser says of a tab in the indentation, among others.
+// noToken is the parser's message for a tab in the indentation, among others.
 const noToken = "found character that cannot start any token"
 
 // rewriteError converts line numbers of the document to those of the file, and

@@ -14,8 +14,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// isList reports whether a kind is a list of objects: what kubectl prints, which is a
-// List of any objects, or what an API server answers, which is a list of one kind.
+// isList reports whether a kind is a list of objects: a List of any objects, as kubectl
+// prints it, or a list of one kind, as an API server returns it.
 func isList(kind schema.GroupVersionKind) bool {
 	if kind == corev1.SchemeGroupVersion.WithKind("List") {
 		return true
@@ -24,8 +24,8 @@ func isList(kind schema.GroupVersionKind) bool {
 	return known
 }
 
-// itemKind returns the kind of the items of a typed list, such as a VerifierList, if it
-// is a kind that is read.
+// itemKind returns the kind of the items of a typed list, such as a VerifierList, if it is
+// supported.
 func itemKind(list schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	name, ok := strings.CutSuffix(list.Kind, "List")
 	kind := list.GroupVersion().WithKind(name)
@@ -33,8 +33,8 @@ func itemKind(list schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	return kind, ok && known
 }
 
-// list reads the items of a list as documents of their own. The list counts as one
-// document that cannot be identified if it is not clear what all its items are.
+// list reads the items of a list as separate documents. If some items cannot be determined,
+// the list counts as one document that cannot be identified.
 func (d *decoder) list(ctx context.Context, r *parsedFile, doc document, list header, whole parsedObject) {
 	items, err := splitList(doc, list, whole)
 	if err != nil {
@@ -93,8 +93,8 @@ func splitList(doc document, list header, whole parsedObject) ([]item, error) {
 	return items, nil
 }
 
-// checkList rejects a list that may hide items: with fields that lists do not have, or
-// with a part of its items only.
+// checkList rejects a list that may hide items: with unknown fields, or with only some of its
+// items.
 func checkList(whole parsedObject) error {
 	if err := checkUnique(whole.node, "items"); err != nil {
 		return err
@@ -131,8 +131,8 @@ func checkList(whole parsedObject) error {
 	return nil
 }
 
-// withKind adds apiVersion and kind to an item of a typed list: an API server leaves them
-// out for its own kinds.
+// withKind adds apiVersion and kind to an item of a typed list: an API server omits them for
+// its own kinds.
 func withKind(text []byte, node *yamlv3.Node, kind schema.GroupVersionKind) ([]byte, error) {
 	if value(node, "apiVersion") == nil && value(node, "kind") == nil {
 		head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q`, kind.GroupVersion(), kind.Kind)
@@ -167,8 +167,8 @@ func duplicateKey(node *yamlv3.Node) error {
 	return nil
 }
 
-// hasOurs reports whether an object has resources of Landwaiter among its items. For
-// kubectl, whatever has items is a list; ignoring one could weaken verification.
+// hasOurs reports whether an object has resources of Landwaiter among its items. For kubectl,
+// any object with items is a list; ignoring one could weaken verification.
 func hasOurs(object *yamlv3.Node) bool {
 	items := value(object, "items")
 	if items == nil || items.Kind != yamlv3.SequenceNode {

@@ -10,19 +10,21 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// Patch is a file that changes objects of other files, so its content is no object.
+// Patch is a file that changes objects of other files, so its content is not an object.
 type Patch struct {
 	File string
 	// Kustomization is the file that lists it.
 	Kustomization string
-	// Root is the folder of the whole repository, as far as its files say so, else that of the Kustomization.
+	// Root is the folder of the whole repository, as far as its files show it, else the folder of the
+	// Kustomization.
 	Root string
 }
 
-// maxParents bounds how far above a file kustomizations are looked for.
+// maxParents bounds how far above a file to look for kustomizations.
 const maxParents = 32
 
-// rootMarks returns what the folder of a whole repository has: the settings of a platform or of a team, or Git.
+// rootMarks returns files that mark the folder of a whole repository: the settings of a platform or of a team,
+// or Git.
 func rootMarks() []string { return []string{".landwaiter.yaml", ".landwaiter-team.yaml", ".git"} }
 
 // kustomizations returns the names of files that kustomize reads.
@@ -30,7 +32,8 @@ func kustomizations() []string {
 	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 }
 
-// patches tells which files are patches of kustomizations. It reads each of these once.
+// patches determines which files are patches of kustomizations. It reads each kustomization
+// once.
 type patches struct{ listed map[string]map[string]bool }
 
 // find reports whether a kustomization in the folder of a file, or in one above it within the same repository, lists the
@@ -59,7 +62,7 @@ func (p patches) find(file string) (patch Patch, found bool) {
 	return patch, found
 }
 
-// of returns the files that a kustomization lists as patches. What cannot be read lists none.
+// of returns the files that a kustomization lists as patches, none if it cannot be read.
 func (p patches) of(kustomization string) map[string]bool {
 	if known, ok := p.listed[kustomization]; ok {
 		return known
@@ -94,8 +97,8 @@ func (p patches) of(kustomization string) map[string]bool {
 	return p.listed[kustomization]
 }
 
-// leavePatches takes the patches out of texts, and returns them. It also takes out kustomizations that name no kind, as
-// they need not.
+// leavePatches removes the patches from texts, and returns them. It also removes kustomizations without a kind, which
+// is optional for them.
 func leavePatches(texts map[string][]byte) (left []Patch) {
 	known := patches{listed: map[string]map[string]bool{}}
 	for file, text := range texts {

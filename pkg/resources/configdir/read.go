@@ -21,17 +21,17 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Standard is the path that stands for standard input in [Read].
+// Standard is the path of standard input in [Read].
 const Standard = "-"
 
-// EmptyInput says that nothing came from standard input. If the API server refuses a dry run, its long reason is in the lines
+// EmptyInput says that standard input was empty. If the API server refuses a dry run, its long reason is in the lines
 // before, where readers miss it.
 const EmptyInput = "standard input has no object: the command before the pipe failed, or printed nothing; its error is above this line"
 
-// standardInput is the name of standard input in what is read.
+// standardInput is the name of standard input in results.
 const standardInput = "standard input"
 
-// Files is the content of files, with the places of all objects.
+// Files is the content of files, with the positions of all objects.
 type Files struct {
 	Objects  resource.Objects
 	Problems []resource.Problem
@@ -41,8 +41,8 @@ type Files struct {
 	Patches []Patch
 }
 
-// Lenient returns the objects as they would be if no resource had unknown fields, so that what
-// else is wrong with one is found as well. What is declared twice stays broken.
+// Lenient returns the objects as if no resource had unknown fields, so that other errors are
+// found as well. Duplicate objects stay broken.
 func (f Files) Lenient() resource.Objects {
 	declared := map[policy.ObjectRef][]Declaration{}
 	for _, d := range f.Declarations {
@@ -87,13 +87,13 @@ type Declaration struct {
 	Source policy.ObjectRef
 	File   string
 	Line   int // at which the object begins, from 1
-	// JSON is a resource of landwaiter.dev as it was written. Other objects have none.
+	// JSON is the source text of a resource of landwaiter.dev. Other objects have none.
 	JSON []byte
-	// Ignored says that the object is of a kind that Landwaiter does not use. Foreign is
-	// then what was written, of which nothing was checked.
+	// Ignored says that Landwaiter does not use the kind of the object. Foreign is then its
+	// source text, which is not checked.
 	Ignored bool
 	Foreign []byte
-	// Err says why the object cannot be identified, or its content not be read.
+	// Err says why the object cannot be identified, or its content cannot be read.
 	Err error
 
 	begin int
@@ -101,7 +101,7 @@ type Declaration struct {
 }
 
 // LineOf returns the line of a field such as spec.rules[0].images, or of the innermost
-// field around it that is there.
+// enclosing field that exists.
 func (d Declaration) LineOf(field string) int {
 	line, node := d.Line, d.node
 	for node != nil && field != "" {
@@ -118,7 +118,7 @@ func (d Declaration) LineOf(field string) int {
 	return line
 }
 
-// nextStep cuts the first step off a path: a name, or what is in brackets.
+// nextStep cuts the first step off a path: a name, or an index in brackets.
 func nextStep(path string) (name, rest string) {
 	if strings.HasPrefix(path, "[") {
 		name, rest, _ = strings.Cut(path[1:], "]")
@@ -131,7 +131,7 @@ func nextStep(path string) (name, rest string) {
 	return path[:end], strings.TrimPrefix(path[end:], ".")
 }
 
-// step returns what a key or an index of node leads to, and the node where that begins.
+// step returns the node at a key or an index of node, and the node where that begins.
 func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
 	var index int
 	switch node.Kind {
@@ -150,16 +150,15 @@ func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
 	return nil, nil
 }
 
-// Read reads files whatever their names, directories as [Load] does, and standard input
-// for the path [Standard]. It fails if one cannot be read. What it says of their content
-// is in the result: unlike Load, it does not fail if a document cannot be identified. Patches of
-// kustomizations are left out.
+// Read reads files regardless of their names, directories as [Load] does, and standard input for
+// the path [Standard]. It fails if one cannot be read. Unlike Load, it reports documents that
+// cannot be identified in the result. It omits patches of kustomizations.
 func Read(ctx context.Context, paths []string, stdin io.Reader) (Files, error) {
 	return ReadIn(ctx, "", paths, stdin)
 }
 
-// ReadIn is [Read] for objects of which those that need a namespace and name none are in
-// the given one, as kubectl apply has it.
+// ReadIn is [Read] with a namespace for objects that need one and name none, as kubectl apply
+// does it.
 func ReadIn(ctx context.Context, namespace string, paths []string, stdin io.Reader) (Files, error) {
 	d, err := newDecoder(true)
 	if err != nil {
@@ -192,7 +191,7 @@ func (d *decoder) read(ctx context.Context, paths []string, stdin io.Reader) (Fi
 	return Files{Objects: c.objects, Problems: c.problems, Declarations: declarations(parsed), Patches: left}, nil
 }
 
-// readPath returns the text of the files that a path stands for.
+// readPath returns the text of the files at a path.
 func readPath(name string, stdin io.Reader) (map[string][]byte, error) {
 	if name == Standard {
 		text, err := readLimited(stdin)
@@ -244,7 +243,7 @@ func readLimited(from io.Reader) ([]byte, error) {
 	return text, err
 }
 
-// declarations returns what files declare, sorted.
+// declarations returns the declarations of files, sorted.
 func declarations(parsed map[string]parsedFile) []Declaration {
 	var all []Declaration
 	for _, r := range parsed {

@@ -131,8 +131,8 @@ func (s *scanner) entry(name string, within []fs.FileInfo) error {
 	info, err := s.root.Stat(name)
 	switch {
 	case err != nil && !isResource(name):
-		// A dangling link or one out of the directory: it may stand for a directory
-		// with resources.
+		// A link that is dangling or leads out of the directory may represent a directory with
+		// resources.
 		return s.fail(name, err)
 	case err == nil && info.IsDir():
 		return s.dir(name, within)
@@ -179,7 +179,7 @@ func (s *scanner) read(name string) ([]byte, error) {
 // fail records that name cannot be read. It returns the error if that is the root
 // directory.
 func (s *scanner) fail(name string, err error) error {
-	var cause *fs.PathError // drop its path: our message has one
+	var cause *fs.PathError // drop its path, which our message contains
 	if errors.As(err, &cause) {
 		err = fmt.Errorf("%s: %w", cause.Op, cause.Err)
 	}

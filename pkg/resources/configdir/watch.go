@@ -15,12 +15,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Watch loads dir as [Load] does, and fails as Load does. Then it calls onChange
-// with the objects and problems, and again after every change, until ctx ends; then
-// it returns nil. Calls do not overlap. If a file becomes unreadable after the first
-// load, the objects that it declared become broken; other files are not affected.
-// If dir itself cannot be read, Watch keeps the last objects and reports a Problem.
-// Replace files by renaming, so that none is read half written.
+// Watch loads dir as [Load] does, and fails as Load does. Then it calls onChange with the
+// objects and problems, and again after every change, until ctx ends; then it returns nil.
+// Calls do not overlap. If a file becomes unreadable after the first load, the objects that
+// it declared become broken; other files are not affected. If dir itself cannot be read,
+// Watch keeps the last objects and reports a Problem. Replace files by renaming, so that
+// Watch never reads a half-written file.
 func Watch(ctx context.Context, dir string, onChange func(resource.Objects, []resource.Problem)) error {
 	return watch(ctx, dir, rescan, onChange)
 }
@@ -52,7 +52,7 @@ type watcher struct {
 	digest    [sha256.Size]byte // of the last scan
 	last      collection        // content of the last scan
 	published collection        // last arguments of onChange
-	unwatched []error           // directories whose changes only a rescan finds
+	unwatched []error           // directories whose changes only a rescan detects
 }
 
 func (w *watcher) begin(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 	settled.Stop()
 	defer settled.Stop()
 	var since time.Time // first event since the last reload
-	var rest time.Time  // until which no event causes a reload
+	var rest time.Time  // until then no event causes a reload
 	for {
 		select {
 		case <-ctx.Done():

@@ -1,5 +1,5 @@
-// Package constraint reads Gatekeeper's constraints: what they do, and where. It is pure, and
-// refuses to judge which objects a constraint matches within a namespace.
+// Package constraint reads Gatekeeper's constraints: their actions, and where they apply. It
+// is pure, and refuses to judge which objects a constraint matches within a namespace.
 package constraint
 
 import (
@@ -49,13 +49,15 @@ func ModeIn(constraints []unstructured.Unstructured, namespace string, of map[st
 	return mode
 }
 
-// ImagesExemptIn returns the entries of exemptImages for which [ModeIn] does not hold in a namespace with its labels.
+// ImagesExemptIn returns the entries of exemptImages for which [ModeIn] does not apply in a namespace with its
+// labels.
 func ImagesExemptIn(constraints []unstructured.Unstructured, namespace string, of map[string]string) []string {
 	_, judging := deciding(constraints, namespace, of)
 	return NeverAsked(judging)
 }
 
-// deciding returns the strictest mode of the constraints that match all pods of a namespace, and those that have it.
+// deciding returns the strictest mode of the constraints that match all pods of a namespace, and the constraints
+// with that mode.
 func deciding(constraints []unstructured.Unstructured, namespace string, of map[string]string) (mode Mode, judging []*unstructured.Unstructured) {
 	mode = None
 	if Ignored(of) {
@@ -74,8 +76,8 @@ func deciding(constraints []unstructured.Unstructured, namespace string, of map[
 	return mode, judging
 }
 
-// NeverAsked returns the entries of exemptImages that every one of constraints leaves out: Gatekeeper asks about all
-// other images.
+// NeverAsked returns the entries of exemptImages that every one of constraints has: Gatekeeper asks about all other
+// images.
 func NeverAsked(constraints []*unstructured.Unstructured) (entries []string) {
 	for _, c := range constraints {
 		for _, entry := range ExemptImages(c) {
@@ -88,7 +90,7 @@ func NeverAsked(constraints []*unstructured.Unstructured) (entries []string) {
 	return entries
 }
 
-// LeftOut reports whether entries of exemptImages are for an image as a pod writes it, or for all images of an entry.
+// LeftOut reports whether entries of exemptImages match an image as a pod writes it, or all images of an entry.
 func LeftOut(entries []string, image string) bool {
 	return slices.ContainsFunc(entries, func(entry string) bool {
 		path, below := strings.CutSuffix(entry, "*")
@@ -96,13 +98,14 @@ func LeftOut(entries []string, image string) bool {
 	})
 }
 
-// ExemptImages returns the images that a constraint leaves out: as pods write them, or all below a path that ends in /*.
+// ExemptImages returns the images that a constraint exempts: as pods write them, or all below a path that ends in /*.
 func ExemptImages(c *unstructured.Unstructured) []string {
 	found, _, _ := unstructured.NestedStringSlice(c.Object, "spec", "parameters", "exemptImages")
 	return found
 }
 
-// ModeOf returns what a constraint does at admission: the strictest action if it has several.
+// ModeOf returns the mode of a constraint at admission: the strictest action if it has
+// several.
 func ModeOf(c *unstructured.Unstructured) Mode {
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
 	switch action {
@@ -128,7 +131,8 @@ func ModeOf(c *unstructured.Unstructured) Mode {
 	return mode
 }
 
-// MatchesPods reports whether spec.match.kinds has Pods. Without it, it has all kinds.
+// MatchesPods reports whether spec.match.kinds includes Pods. Without it, a constraint
+// matches all kinds.
 func MatchesPods(c *unstructured.Unstructured) bool {
 	kinds, ok, _ := unstructured.NestedSlice(c.Object, "spec", "match", "kinds")
 	return !ok || len(kinds) == 0 || slices.ContainsFunc(kinds, func(entry any) bool {
@@ -165,7 +169,7 @@ func Ignored(of map[string]string) bool {
 }
 
 // MatchesNamespace reports whether a constraint matches a namespace with its labels, which only
-// matter if [Selects]. A selector that cannot be read matches nothing.
+// matter if [Selects]. An invalid selector matches nothing.
 func MatchesNamespace(c *unstructured.Unstructured, name string, of map[string]string) bool {
 	matches := func(pattern string) bool { return MatchesName(pattern, name) }
 	if only := listed(c, "namespaces"); len(only) > 0 && !slices.ContainsFunc(only, matches) {
@@ -174,7 +178,7 @@ func MatchesNamespace(c *unstructured.Unstructured, name string, of map[string]s
 	return !excludesName(c, name) && (!Selects(c) || selectorOf(c).Matches(labels.Set(of)))
 }
 
-// Exempt reports whether Gatekeeper leaves a namespace out on purpose: by its label, or because every
+// Exempt reports whether Gatekeeper exempts a namespace on purpose: by its label, or because every
 // constraint for pods excludes it. A namespace that constraints do not list yet is not exempt.
 func Exempt(constraints []unstructured.Unstructured, name string, of map[string]string) bool {
 	if Ignored(of) {
@@ -202,8 +206,8 @@ func excludesName(c *unstructured.Unstructured, name string) bool {
 	return slices.ContainsFunc(listed(c, "excludedNamespaces"), func(pattern string) bool { return MatchesName(pattern, name) })
 }
 
-// excludesLabels reports whether the selector of a constraint leaves a namespace out because of a label
-// that it has. A selector for labels that it lacks chooses other namespaces.
+// excludesLabels reports whether the selector of a constraint excludes a namespace because of a label
+// that it has. A selector for labels that it lacks selects other namespaces.
 func excludesLabels(c *unstructured.Unstructured, of map[string]string) bool {
 	requirements, selectable := selectorOf(c).Requirements()
 	return selectable && slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
@@ -211,7 +215,7 @@ func excludesLabels(c *unstructured.Unstructured, of map[string]string) bool {
 	})
 }
 
-// selectorOf returns the selector of a constraint for namespaces. One that cannot be read matches nothing.
+// selectorOf returns the namespace selector of a constraint. An invalid one matches nothing.
 func selectorOf(c *unstructured.Unstructured) labels.Selector {
 	read, _, _ := unstructured.NestedMap(c.Object, "spec", "match", "namespaceSelector")
 	var written metav1.LabelSelector
@@ -226,7 +230,7 @@ func selectorOf(c *unstructured.Unstructured) labels.Selector {
 }
 
 // MatchesName reports whether a pattern of a constraint matches the name of a namespace: a star
-// stands for any beginning or end.
+// matches any beginning or end.
 func MatchesName(pattern, name string) bool {
 	begins, ends := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")
 	text := strings.TrimSuffix(strings.TrimPrefix(pattern, "*"), "*")

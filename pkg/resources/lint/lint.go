@@ -1,8 +1,8 @@
-// Package lint finds what is wrong with resources in files, before a cluster has them. It
-// runs what an API server with the CRDs of landwaiter.dev runs (schema, unknown
-// fields, rules in CEL), then reports what compiling says, each with file, line and field.
-// It decides nothing about images, refuses to make network requests, and refuses to call
-// files without resources correct.
+// Package lint finds errors of resources in files, before they are in a cluster. It runs the
+// checks of an API server with the CRDs of landwaiter.dev (schema, unknown fields, rules in
+// CEL), then reports the errors of compiling, each with file, line and field. It decides
+// nothing about images, makes no network requests, and never calls files without resources
+// correct.
 package lint
 
 import (
@@ -27,32 +27,33 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// TrustWithinReach is the ID of findings about who else may change what is trusted, OfRatify of
-// those about resources of Ratify, and NoObject of those about patches of kustomizations. All others are the reasons that conditions have in a cluster.
+// TrustWithinReach is the ID of findings about who else can change trust material, OfRatify of findings about
+// resources of Ratify, and NoObject of findings about patches of kustomizations. All other IDs are the reasons of
+// conditions in a cluster.
 const (
 	TrustWithinReach = "TrustWithinReach"
 	OfRatify         = "OfRatify"
 	NoObject         = "NoObject"
 )
 
-// Report is what was checked and found.
+// Report is the result of a check.
 type Report struct {
 	Findings []resource.Finding
-	// Resources counts the checked resources of landwaiter.dev, Ignored the objects of
+	// Resources counts the checked resources of landwaiter.dev, Ignored the objects of other
 	// kinds that Landwaiter does not use.
 	Resources, Ignored int
 }
 
 // Check checks the resources in files and directories, as [configdir.Read] reads them. problems
-// returns what compiling says of objects. Findings are sorted by file and line. It fails if a path
-// cannot be read, and if there is nothing to check.
+// returns the problems of compiling objects. Findings are sorted by file and line. It fails if a
+// path cannot be read, and if there is nothing to check.
 func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
 	return CheckIn(ctx, "", paths, stdin, problems)
 }
 
-// CheckCluster is [Check] for text with all resources that a cluster has: whatever one of them names
-// is missing if it is not in the text, but for Secrets and ConfigMaps, which others may make. What
-// allows every image is a warning whoever wrote it.
+// CheckCluster is [Check] for text with all resources of a cluster: a reference to anything outside
+// the text is an error, except to Secrets and ConfigMaps, which others may create. A resource that
+// allows every image is a warning, regardless of its author.
 func CheckCluster(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (Report, error) {
 	paths := []string{configdir.Standard}
 	files, err := configdir.Read(ctx, paths, strings.NewReader(text))
@@ -118,7 +119,7 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 	return c.report, nil
 }
 
-// patched says that files are patches, by the first of them.
+// patched adds a finding about files that are patches, at the first of them.
 func patched(patches []configdir.Patch) string {
 	text := fmt.Sprintf("it is a patch of %s, so what it contains is no object", patches[0].Kustomization)
 	switch more := len(patches) - 1; more {
@@ -131,7 +132,7 @@ func patched(patches []configdir.Patch) string {
 	return text
 }
 
-// built says how objects are checked as patches make them.
+// built says how to check objects as patches change them.
 func built(patches []configdir.Patch) string {
 	return "to check what kustomizations build, run landwaiter platform check " + resource.ShellWord(patches[0].Root)
 }
@@ -141,14 +142,14 @@ type checker struct {
 	report Report
 	places map[policy.ObjectRef][]configdir.Declaration
 	wrong  map[policy.ObjectRef]bool // resources with an error of their own
-	// refused are those that an API server refuses, as the first findings say.
+	// refused are the resources that an API server refuses, as the first findings say.
 	refused map[policy.ObjectRef]bool
 	first   int
 	// whole says that the files have every resource that one of them may name.
 	whole bool
 }
 
-// add adds a finding about d. The line is the one of the field, unless it is given.
+// add adds a finding about d. The line is the line of the field, unless it is given.
 func (c *checker) add(d configdir.Declaration, f resource.Finding) {
 	f.File, f.Object = d.File, d.Source
 	f.Severity = cmp.Or(f.Severity, resource.Error)
@@ -161,7 +162,7 @@ func (c *checker) add(d configdir.Declaration, f resource.Finding) {
 	c.report.Findings = append(c.report.Findings, f)
 }
 
-// duplicates reports each place of an object that is declared more than once.
+// duplicates reports each position of an object that is declared more than once.
 func (c *checker) duplicates() {
 	for _, places := range c.places {
 		for i, d := range places {
@@ -178,7 +179,7 @@ func (c *checker) duplicates() {
 	}
 }
 
-// exposures adds notes about who else may change what correct resources trust.
+// exposures adds notes about who else can change the trust material of correct resources.
 func (c *checker) exposures(found []resource.Exposure) {
 	for _, f := range found {
 		for _, d := range c.places[f.Resource] {
@@ -189,8 +190,8 @@ func (c *checker) exposures(found []resource.Exposure) {
 	}
 }
 
-// problem adds what compiling says, unless the resource has an error that says it better: one
-// about the same field. Of a resource with an error, notes do not matter.
+// problem adds a problem of compiling, unless the resource has a better error about the same
+// field. Notes about a resource with an error are dropped.
 func (c *checker) problem(p resource.Problem) {
 	switch p.Reason {
 	case policy.ReasonDuplicate, policy.ReasonIgnored: // found already, or counted
@@ -199,7 +200,7 @@ func (c *checker) problem(p resource.Problem) {
 	f := explain(p)
 	f.Severity = c.severity(p)
 	if f.Severity == resource.Note && strings.Contains(p.Message, resource.NotFetched) {
-		return // no file can mend it
+		return // no file can fix it
 	}
 	switch {
 	case c.wrong[p.Source] && (f.Severity == resource.Note && !isMissing(p.Reason) || resource.NeedsReview(p.Reason)), c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
@@ -220,8 +221,8 @@ func (c *checker) problem(p resource.Problem) {
 	}
 }
 
-// said reports whether an API server's error of a resource is about a field, a part of it, or what
-// it is a part of. Everything is a part of the resource.
+// said reports whether an API server's error about a resource is about a field, a part of it, or
+// an enclosing field. Everything is part of the resource.
 func (c *checker) said(source policy.ObjectRef, field string) bool {
 	within := func(part, whole string) bool {
 		rest, ok := strings.CutPrefix(part, whole)
@@ -232,14 +233,14 @@ func (c *checker) said(source policy.ObjectRef, field string) bool {
 	})
 }
 
-// severity decides whether the files are at fault. What depends on another resource is
-// a note: that resource has a finding, or is not among the files.
+// severity decides whether the files are at fault. A problem that depends on another resource
+// is a note: that resource has a finding, or is not among the files.
 func (c *checker) severity(p resource.Problem) resource.Severity {
 	switch {
 	case p.Reason == policy.ReasonPublishedKey:
-		return resource.Note // whoever tries a page has it
+		return resource.Note // everyone who tries a page has it
 	case c.whole && p.Reason == policy.ReasonRuleTooBroad:
-		return resource.Warning // a team may decide so, but this is the platform's decision
+		return resource.Warning // a team may decide so, but here it is the platform's decision
 	case resource.NeedsReview(p.Reason):
 		return resource.ReviewSeverity(p.Source, p.Reason)
 	}
@@ -256,7 +257,7 @@ func (c *checker) severity(p resource.Problem) resource.Severity {
 	return resource.Error
 }
 
-// unsure reports whether what a policy can be met with depends on more than the files.
+// unsure reports whether more than the files determines what meets a policy.
 func (c *checker) unsure(source policy.ObjectRef) bool {
 	if !c.hasVerifiers(source) {
 		return !c.whole
@@ -272,8 +273,8 @@ func (c *checker) hasVerifiers(source policy.ObjectRef) bool {
 	return c.has("ClusterVerifier", "") || source.Namespace != "" && c.has("Verifier", source.Namespace)
 }
 
-// wrongIn reports whether a resource of a namespace has an error: then others may only
-// seem unused.
+// wrongIn reports whether a resource of a namespace has an error: then others may only seem
+// unused.
 func (c *checker) wrongIn(namespace string) bool {
 	for ref, wrong := range c.wrong {
 		if wrong && ref.Namespace == namespace {
@@ -292,7 +293,7 @@ func (c *checker) has(kind, namespace string) bool {
 	return false
 }
 
-// noteFix says what to do about a problem that the files alone do not decide.
+// noteFix says what to do about a problem that depends on more than the files.
 func (c *checker) noteFix(p resource.Problem) string {
 	switch {
 	case p.Reason == policy.ReasonNotFound && p.Source.Kind == v1beta1.KindTenant:
@@ -318,7 +319,7 @@ var (
 	imperative = regexp.MustCompile(`^(add|copy|correct|delete|give|leave|make|move|remove|run|say|separate|set|split|use|write)\b`)
 )
 
-// explain takes field and fix out of the message of a problem.
+// explain moves field and fix out of the message of a problem.
 func explain(p resource.Problem) resource.Finding {
 	f := resource.Finding{ID: string(p.Reason), Message: p.Message}
 	if found := fieldFirst.FindStringSubmatch(f.Message); found != nil {

@@ -10,24 +10,24 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// isMissing reports whether a problem is that something that a resource names is not there.
+// isMissing reports whether a problem is that a referenced object is missing.
 func isMissing(reason policy.Reason) bool {
 	return reason == policy.ReasonNotFound || reason == policy.ReasonNotDelegated
 }
 
-// inFiles says of what does not exist that only the files do not have it.
+// inFiles says that only the files lack an object.
 var inFiles = strings.NewReplacer( //nolint:gochecknoglobals // a replacer does not change
 	" does not exist; create the namespace", " is not in the files", " which does not exist among", " which the files do not have among", " does not exist", " is not in the files",
 	"no ClusterException delegates", "no ClusterException in the files delegates",
 )
 
-// elsewhere matches what a problem says of objects that whoever makes Secrets keeps in the cluster alone.
+// elsewhere matches problems with objects that their creators only keep in the cluster, such as Secrets.
 var elsewhere = regexp.MustCompile(`\b(Secret|ConfigMap) \S+ does not exist`)
 
-// missing matches what a problem says of a resource that does not exist: its kind and name.
+// missing matches a problem about a resource that does not exist: its kind and name.
 var missing = regexp.MustCompile(`\b((?:Cluster)?(?:TrustStore|Verifier)) (?:[\w.-]+/)?([\w.-]+),?(?: which)? does not exist`)
 
-// misspelt returns the name in the files that is nearest to one that does not exist.
+// misspelt returns the name in the files that is most similar to one that does not exist.
 func (c *checker) misspelt(p resource.Problem) (string, bool) {
 	found := missing.FindStringSubmatch(p.Message)
 	if found == nil || p.Reason != policy.ReasonNotFound {
@@ -35,7 +35,7 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 	}
 	kinds := []string{found[1]}
 	if found[1] == "Verifier" && (p.Source.Namespace == "" || !c.has("Verifier", p.Source.Namespace)) {
-		kinds = append(kinds, "ClusterVerifier") // a policy names both kinds alike
+		kinds = append(kinds, "ClusterVerifier") // a policy names both kinds in the same way
 	}
 	var names []string
 	for ref := range c.places {
@@ -47,8 +47,8 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 	return policy.Nearest(found[2], names)
 }
 
-// missing decides whether the files are at fault for what they do not have, whatever kind it is of: only if
-// they have all that the cluster has. A name that is nearly one in the files is most likely that one.
+// missing decides whether the files are at fault for a missing object of any kind: only if they have
+// everything that the cluster has. If a name in the files is similar, it is most likely the intended one.
 func (c *checker) missing(p resource.Problem) resource.Severity {
 	_, near := c.misspelt(p)
 	switch {

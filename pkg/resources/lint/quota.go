@@ -8,8 +8,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// unknowable reports whether a problem is that a ClusterQuota names nobody, in files that have no objects of the
-// kinds that it names: the cluster may have them all.
+// unknowable reports whether a problem is that a ClusterQuota applies to nothing, in files without objects of
+// the kinds that it names: the cluster may have them all.
 func (c *checker) unknowable(p resource.Problem, resources []v1beta1.Object) bool {
 	if p.Reason != policy.ReasonAppliesNowhere || p.Source.Kind != v1beta1.KindClusterQuota {
 		return false

@@ -26,8 +26,8 @@ func ratifyKinds() map[string]string {
 	}
 }
 
-// ofRatify adds a finding about an object of Ratify, whose kinds have the names of Landwaiter's: without it, a
-// file that nothing reads looks like one that is in force.
+// ofRatify adds a finding about an object of Ratify, whose kinds have the same names as Landwaiter's: without
+// it, a file that nothing reads would seem to be in force.
 func (c *checker) ofRatify(d configdir.Declaration) {
 	var header struct {
 		APIVersion string `json:"apiVersion"`

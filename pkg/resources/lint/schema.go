@@ -19,7 +19,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// CheckIn is [Check] with a namespace for objects that need one and name none, as kubectl apply has it.
+// CheckIn is [Check] with a namespace for objects that need one and name none, as kubectl apply does
+// it.
 func CheckIn(ctx context.Context, namespace string, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
 	files, err := configdir.ReadIn(ctx, namespace, paths, stdin)
 	if err != nil {
@@ -28,10 +29,9 @@ func CheckIn(ctx context.Context, namespace string, paths []string, stdin io.Rea
 	return check(ctx, files, paths, problems, false)
 }
 
-// ReadSound reads resources from files, directories or standard input, and returns how many objects
-// of other kinds there are. Objects that need a namespace and name none are in the given one. It
-// refuses what an API server would refuse by the CRDs of the resources, and an object that is
-// declared twice.
+// ReadSound reads resources from files, directories or standard input, and returns the number of
+// objects of other kinds. Objects that need a namespace and name none get the given one. It refuses
+// resources that an API server would refuse by the CRDs, and an object that is declared twice.
 func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.Reader) (objects resource.Objects, others int, err error) {
 	files, err := configdir.ReadIn(ctx, namespace, paths, stdin)
 	if err != nil {
@@ -65,7 +65,8 @@ func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.R
 	return files.Objects, others, nil
 }
 
-// bySchema returns what an API server would refuse of declarations by the CRDs of the resources.
+// bySchema returns the errors with which an API server would refuse declarations by the CRDs of
+// the resources.
 func bySchema(ctx context.Context, declarations []configdir.Declaration) ([]resource.Finding, error) {
 	schemas := schema.Embedded()
 	c := checker{wrong: map[policy.ObjectRef]bool{}}
@@ -84,7 +85,7 @@ func bySchema(ctx context.Context, declarations []configdir.Declaration) ([]reso
 	return c.report.Findings, nil
 }
 
-// validated returns what is wrong with the content of d by its schema.
+// validated returns the errors of d's content by its schema.
 func validated(ctx context.Context, schemas *schema.Set, d configdir.Declaration) ([]resource.Finding, error) {
 	if d.JSON == nil {
 		if d.Err != nil {
@@ -112,7 +113,7 @@ func validated(ctx context.Context, schemas *schema.Set, d configdir.Declaration
 	return found, nil
 }
 
-// givenTwice matches what decoders say of a key that a schema cannot see twice.
+// givenTwice matches the decoder's message about a duplicate key, which a schema cannot see.
 var givenTwice = regexp.MustCompile(`key "([^"]*)" already set in map`)
 
 var unknownInMetadata = regexp.MustCompile(`unknown field "(metadata\.[^"]+)"`)
@@ -138,10 +139,10 @@ func unknownFields(kind *schema.Schema, unknown []string, decoding error) (found
 	return found
 }
 
-// unknownKind matches what is said of a kind that landwaiter.dev does not have.
+// unknownKind matches the message about a kind that landwaiter.dev does not have.
 var unknownKind = regexp.MustCompile(`has no kind (\w+)$`)
 
-// nearKind names the kind that was meant in place of all that there are.
+// nearKind names the intended kind instead of all existing ones.
 func nearKind(f resource.Finding) resource.Finding {
 	if found := unknownKind.FindStringSubmatch(f.Message); found != nil {
 		if near, ok := policy.Nearest(found[1], strings.Split(strings.TrimPrefix(f.Fix, "use one of "), ", ")); ok {
@@ -151,11 +152,11 @@ func nearKind(f resource.Finding) resource.Finding {
 	return f
 }
 
-// needsField matches the rules that tie the type of a Verifier to a field.
+// needsField matches the rules that require a field for each type of Verifier.
 var needsField = regexp.MustCompile(`^spec\.type (\w+) needs spec\.(\w+), and no other type may have it$`)
 
-// mistakenType returns one finding in place of two if the field of another type is set: the
-// object breaks the rule of each.
+// mistakenType returns one finding instead of two if the field of another type is set: the
+// object breaks the rules of both.
 func mistakenType(found []resource.Finding, object map[string]any) []resource.Finding {
 	spec, _ := object["spec"].(map[string]any)
 	var own, other []string
@@ -180,10 +181,10 @@ func mistakenType(found []resource.Finding, object map[string]any) []resource.Fi
 
 func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:] }
 
-// tooFew is what an API server says of a list that may not be empty.
+// tooFew is the API server's message about a list that must not be empty.
 const tooFew = "should have at least 1 items"
 
-// describe puts an API server's error into a finding.
+// describe turns an API server's error into a finding.
 func describe(e *field.Error) resource.Finding {
 	fault := schema.FaultOf(e)
 	f := resource.Finding{Field: fault.Field, ID: string(policy.ReasonInvalid), Message: fault.Message, Fix: fault.Fix}

@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
-// NamedLevel is a level of the chain of one namespace, and the name that users see for it.
+// NamedLevel is a level in the chain of one namespace, with the name that users see.
 type NamedLevel struct {
 	*Level
 	Label string
@@ -35,27 +35,27 @@ func nearerOf(own *Level, b binding) []NamedLevel {
 type group struct {
 	At       int // index of the level in the chain
 	Policies []compile.Policy
-	rules    []verify.Rule // of policies, shared by all views; nil if that is not known
+	rules    []verify.Rule // of policies, shared by all views; nil if unknown
 }
 
-// Applicable holds what applies if only some of a chain's levels are there: all of them or,
-// for images that are left to the next level, the further ones.
+// Applicable holds what applies on a part of a chain's levels: on all of them or, for images
+// that are left to the next level, on the further ones.
 type Applicable struct {
 	first     int              // the first of these levels
-	heir      policy.ObjectRef // the policy that leaves images to these levels, if one does
+	heir      policy.ObjectRef // the policy that leaves images to these levels, if any
 	from      int              // the level of the Verifiers that apply
 	Verifiers []compile.Verifier
-	byHost    []storesAt      // nearest first, without those that only lend
-	stores    []compile.Store // in the order in which registries look for them
-	// Deciding are those of the nearest level with a policy that denies, empty if there is
-	// none. Policies that warn only add warnings: a level that has only such policies counts
+	byHost    []storesAt      // nearest first, without those that only lend access
+	stores    []compile.Store // in the order of the lookup
+	// Deciding are the policies of the nearest level with a policy that denies, empty if there
+	// is none. Policies that warn only add warnings: a level that has only such policies counts
 	// as having none.
 	Deciding group
-	Warning  []group // of the levels up to that of Deciding
+	Warning  []group // of the levels up to the level of Deciding
 	client   verify.Registry
 }
 
-// apply returns what applies of the levels of chain from one on.
+// apply returns what applies on the levels of chain from first on.
 func apply(chain []NamedLevel, first int) Applicable {
 	a := Applicable{first: first}
 	a.from, a.Verifiers = nearestVerifiers(chain, first)
@@ -80,7 +80,7 @@ func apply(chain []NamedLevel, first int) Applicable {
 // Denies reports whether a has a policy that denies.
 func (a *Applicable) Denies() bool { return len(a.Deciding.Policies) > 0 }
 
-// all yields every policy of a, those that decide first.
+// all yields every policy of a, deciding ones first.
 func (a *Applicable) all() iter.Seq[compile.Policy] {
 	return func(yield func(compile.Policy) bool) {
 		for _, p := range a.Deciding.Policies {
@@ -98,7 +98,7 @@ func (a *Applicable) all() iter.Seq[compile.Policy] {
 	}
 }
 
-// refuse makes every policy of a deny, and says why.
+// refuse makes every policy of a deny with the reason why.
 func (a *Applicable) refuse(why error) {
 	refused := func(g group) group {
 		g.Policies = compile.MapSlice(g.Policies, func(p compile.Policy) compile.Policy { return p.Refuse(why) })
@@ -108,8 +108,8 @@ func (a *Applicable) refuse(why error) {
 	a.Deciding, a.Warning = refused(a.Deciding), compile.MapSlice(a.Warning, refused)
 }
 
-// applyAll returns what applies in a chain of all levels and of those to which policies leave
-// images, by the level from which on they count. The cluster's policies leave none to others.
+// applyAll returns what applies on the whole chain, and on each rest of it to which policies
+// leave images. The cluster's policies leave none.
 func applyAll(chain []NamedLevel) []*Applicable {
 	all := make([]*Applicable, len(chain)+1)
 	var from func(first int, heir policy.ObjectRef)
@@ -134,7 +134,7 @@ func applyAll(chain []NamedLevel) []*Applicable {
 }
 
 // lenient returns the policy of a nearer level than g that would decide in its place if it
-// did not only warn, a zero value if there is none.
+// were enforced, a zero value if there is none.
 func (a *Applicable) lenient(g group) policy.ObjectRef {
 	if len(a.Warning) == 0 || a.Warning[0].At >= g.At {
 		return policy.ObjectRef{}
@@ -142,7 +142,7 @@ func (a *Applicable) lenient(g group) policy.ObjectRef {
 	return a.Warning[0].Policies[0].Source
 }
 
-// Counts reports whether the namespace's own resources count in v.
+// Counts reports whether the namespace's own resources apply in v.
 func (v *View) Counts() bool {
 	return slices.ContainsFunc(v.nearer, func(l NamedLevel) bool { return l.Level == v.Own })
 }
@@ -150,7 +150,7 @@ func (v *View) Counts() bool {
 // last returns the index of the cluster's level.
 func (v *View) last() int { return len(v.nearer) }
 
-// nearestVerifiers returns the Verifiers of the first level from one on that has any. The
+// nearestVerifiers returns the Verifiers of the first level from first on that has any. The
 // kind falls back as a whole, and only if nearer levels have none at all.
 func nearestVerifiers(chain []NamedLevel, first int) (int, []compile.Verifier) {
 	for i := first; i < len(chain); i++ {

@@ -12,10 +12,10 @@ import (
 type shared struct {
 	verifiers, stores, policies, hosts string
 	mandatory                          string // "" if there are none
-	// exceptions change no generation: they are no part of a cached verdict.
+	// exceptions change no generation: they are not part of a cached verdict.
 	exceptions string
-	// credentials also changes with the tokens of an identity and with proxies, which change
-	// no verdict but without which no registry answers.
+	// credentials also changes with the tokens of an identity and with proxies. They change no
+	// verdict, but without them no registry answers.
 	credentials string
 }
 
@@ -50,7 +50,8 @@ func sharedFingerprints(l *Level) shared {
 	}
 }
 
-// using returns what v uses of s. Any Store may list a host that no nearer level lists.
+// using returns the parts of s that v uses. Any Store may list a host that no nearer level
+// lists.
 func (v *View) using(s shared) shared {
 	if s.mandatory == "" && !v.some(func(a *Applicable) bool { return a.from >= v.last() }) {
 		s.verifiers = ""
@@ -85,9 +86,9 @@ func usedOf(o *Objects, cluster *Level) map[string]string {
 	return uses
 }
 
-// generation hashes the effective configuration, and nothing else. An edit takes
-// effect immediately, reverting it finds the cached results, and a change that does
-// not affect the namespace keeps its results.
+// generation hashes the effective configuration, and nothing else. So an edit takes effect
+// immediately, reverting it restores the cached results, and a change that does not affect
+// the namespace keeps its results.
 func (s *Snapshot) generation(v *View) string {
 	parts := []string{compile.TextOf(v.Broken)}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
@@ -108,14 +109,14 @@ func (s *Snapshot) generation(v *View) string {
 	return compile.DigestOf(append(parts, "hosts", s.cluster.shared.hosts))
 }
 
-// registryGeneration hashes what decides which registries answer, and to whom: Stores with their credentials, and what
-// the cluster says of hosts.
+// registryGeneration hashes everything that determines which registries answer, and to whom: Stores with their
+// credentials, and the cluster's rules for hosts.
 func (s *Snapshot) registryGeneration(stores []compile.Store) string {
 	return compile.DigestOf(append([]string{"registries", s.cluster.shared.hosts}, compile.MapSlice(stores, func(s compile.Store) string { return s.Fingerprint })...))
 }
 
-// mandatoryGeneration hashes what the tiers of v follow from that exceptions do not lift. It only
-// changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
+// mandatoryGeneration hashes the inputs of v's mandatory tiers that exceptions do not change. It only
+// changes with the mandatory policies, so their verdicts stay cached when the namespace changes.
 func (s *Snapshot) mandatoryGeneration(v *View) string {
 	shared := s.cluster.shared
 	return compile.DigestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},

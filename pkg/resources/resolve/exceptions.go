@@ -15,7 +15,7 @@ import (
 // delegated to it.
 func (s *Snapshot) undelegated(v *View) []resource.Problem {
 	if _, unreadable := s.cluster.Objects.unreadable[v1beta1.KindException]; unreadable || len(v.Own.Exceptions) == 0 {
-		return nil // a ClusterException that this person cannot read may delegate them: the condition Ready says it
+		return nil // a ClusterException that this person cannot read may delegate them: the condition Ready says so
 	}
 	var problems []resource.Problem
 	namespace := v.Own.Objects.Namespace
@@ -28,8 +28,8 @@ func (s *Snapshot) undelegated(v *View) []resource.Problem {
 	return problems
 }
 
-// Delegations returns what delegates exceptions of a namespace to another one of the same
-// Tenant or the same one: it must be for both.
+// Delegations returns the delegations of a namespace's exceptions to another namespace of the
+// same Tenant, or to itself. A delegation must cover both.
 func (s *Snapshot) Delegations(from, in verify.Namespace, tenant string) []*compile.Exception {
 	var found []*compile.Exception
 	for _, x := range s.cluster.Exceptions {
@@ -42,8 +42,8 @@ func (s *Snapshot) Delegations(from, in verify.Namespace, tenant string) []*comp
 	return found
 }
 
-// exceptions compiles the exceptions of l. A broken one allows nothing and has no other
-// effect: it is not among the resources whose failure denies.
+// exceptions compiles the exceptions of l. A broken exception allows nothing and has no other
+// effect: its failure denies nothing.
 func (outside Outside) exceptions(l *Level) {
 	limit, steps, weight := maxExceptions, maxExceptionSteps, maxExceptionWeight
 	if l.Objects.Namespace == verify.Cluster {
@@ -74,12 +74,12 @@ func (outside Outside) exceptions(l *Level) {
 	}
 }
 
-// addExceptions gives v the exceptions that count in it: the cluster's, then those of its
-// Tenant's home and its own as far as they are delegated. It returns the problems of its own.
+// addExceptions gives v the exceptions that count in it: the cluster's, then the delegated
+// ones of its Tenant's home namespace and its own. It returns the problems of its own.
 func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 	namespace := v.Own.Objects.Namespace
 	if namespace == verify.Cluster {
-		return nil // requests without a namespace have none: nobody named their pods
+		return nil // requests without a namespace have none: their pods are unknown
 	}
 	problems := s.undelegated(v)
 	refused := func(x *compile.Exception) bool {
@@ -97,7 +97,7 @@ func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 	}
 	for i, l := range v.nearer {
 		if v.Broken != nil || len(l.Exceptions) == 0 {
-			continue // of a namespace that is broken it is not known whose exceptions count
+			continue // if a namespace is broken, it is unknown whose exceptions count
 		}
 		by := s.Delegations(l.Objects.Namespace, namespace, v.Tenant)
 		grants := compile.GrantsOf(by)

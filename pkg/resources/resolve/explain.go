@@ -13,20 +13,20 @@ import (
 // The levels that resources come from, nearest first.
 const (
 	LevelNamespace = "namespace"
-	LevelTenant    = "tenant" // what is in the home of the namespace's Tenant
+	LevelTenant    = "tenant" // the home namespace of the namespace's Tenant
 	LevelCluster   = "cluster"
 	LevelNone      = "none"
 )
 
-// Choice says which resources of one kind apply from one level.
+// Choice explains which resources of one kind apply from one level.
 type Choice struct {
 	Kind    string
 	Level   string // one of the levels above
 	Tenant  string // the Tenant of [LevelTenant], "" for other levels
 	Applied []policy.ObjectRef
 	Why     string
-	// Denies is the policy among Applied that cannot be used, and because of which the level denies
-	// every image; the zero value if there is none.
+	// Denies is the unusable policy among Applied that makes the level deny every image; the zero
+	// value if there is none.
 	Denies policy.ObjectRef
 }
 
@@ -52,7 +52,7 @@ func (v *View) verifierChoices() []Choice {
 	switch {
 	case len(choices) == 0:
 		return []Choice{v.none(kind)}
-	case len(choices) > 1 && len(v.Verifiers) > 0: // that no other applies would not be true
+	case len(choices) > 1 && len(v.Verifiers) > 0: // "no other applies" would be wrong
 		choices[0].Why = fmt.Sprintf("%s has its own %s", v.name(v.from), kind)
 	}
 	return choices
@@ -79,7 +79,8 @@ func (v *View) storeChoices() []Choice {
 	return choices
 }
 
-// storesOf explains the Stores of a. Those that only lend apply to other images anyway.
+// storesOf explains the Stores of a. Stores that only lend access apply to other images
+// anyway.
 func (v *View) storesOf(a *Applicable) []Choice {
 	levels := a.byHost
 	return compile.MapSlice(levels, func(l storesAt) Choice {
@@ -120,7 +121,7 @@ func (v *View) policyChoices() []Choice {
 		switch {
 		case a != v.Applicable:
 			why = "it judges " + a.left()
-		case compile.Strictest(g.Policies).Inherits(): // that no other applies would not be true
+		case compile.Strictest(g.Policies).Inherits(): // "no other applies" would be wrong
 			why = fmt.Sprintf("%s has its own %s", v.name(g.At), kind)
 		default:
 			why = v.whyAt(g.At, kind)
@@ -140,8 +141,8 @@ func (v *View) policyChoices() []Choice {
 	return append(choices, warnings...)
 }
 
-// BrokenAmong returns the first of the policies of a level that cannot be used: it might deny any
-// image, so all that decide together deny every image.
+// BrokenAmong returns the first unusable policy of a level: it might deny any image, so the
+// deciding policies together deny every image.
 func BrokenAmong(policies []compile.Policy) (compile.Policy, bool) {
 	for _, p := range policies {
 		if p.Broken != nil && p.Decides() {
@@ -160,7 +161,7 @@ func (v *View) choice(i int, kind string, applied []policy.ObjectRef, why string
 	return c
 }
 
-// none returns the Choice of a kind of which nothing applies.
+// none returns the Choice of a kind without applicable resources.
 func (v *View) none(kind string) Choice {
 	return Choice{Kind: kind, Level: LevelNone, Applied: []policy.ObjectRef{}, Why: v.whyNone(kind)}
 }
@@ -173,7 +174,7 @@ func (v *View) whyNone(kind string) string {
 	return fmt.Sprintf("%s has a %s", v.neither(v.last()+1), kind)
 }
 
-// neither names the first levels as those that lack something.
+// neither names the first levels as lacking something.
 func (v *View) neither(levels int) string {
 	var names []string
 	for i := range levels {

@@ -15,9 +15,9 @@ import (
 // Level is the compiled form of one level's objects.
 type Level struct {
 	*weighed
-	excess   excess                     // as it was compiled with
-	compiled bool                       // whether it is more than weighed
-	obscured map[policy.ObjectRef]error // of which a person cannot read everything, and why
+	excess   excess                     // at compile time
+	compiled bool                       // false while it is only weighed
+	obscured map[policy.ObjectRef]error // resources that a person cannot read completely, and why
 	Broken   error                      // why the level cannot be used
 
 	TrustStores  map[string]*compile.TrustStore
@@ -26,14 +26,14 @@ type Level struct {
 	hosts        map[string]registry.HostRule        // cluster level only
 	patterns     []registry.PatternRule              // cluster level only
 	quotas       map[verify.Account]verify.Limits    // cluster level only
-	QuotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account that one lists
+	QuotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account
 	Policies     []compile.Policy                    // without mandatory policies
-	rules        []verify.Rule                       // of the policies that decide
+	rules        []verify.Rule                       // of the deciding policies
 	Mandatory    []compile.Policy                    // cluster level only
 	Exceptions   []*compile.Exception                // those that are sound
 	breakGlass   *verify.Exception                   // of a namespace, nil without break-glass
 	problems     []resource.Problem
-	allFaults    bool // of each resource, and not only the first, are problems
+	allFaults    bool // problems contain each fault of a resource, and not only the first
 	// publicGood is Sigstore's public-good root, if a verifier uses it by default.
 	publicGood *compile.TrustStore
 	Ends       map[policy.ObjectRef]*compile.Ends
@@ -41,7 +41,7 @@ type Level struct {
 	shared shared
 }
 
-// level compiles what is weighed. Cluster is nil for the cluster's own level.
+// level compiles a weighed level. Cluster is nil for the cluster's own level.
 func (outside Outside) level(w *weighed, cluster *Level, past excess) *Level {
 	l, o := &Level{weighed: w, excess: past, compiled: true, allFaults: outside.AllFaults}, w.Objects
 	if o.broken != nil {
@@ -50,7 +50,7 @@ func (outside Outside) level(w *weighed, cluster *Level, past excess) *Level {
 	}
 	outside.breakGlass(l)
 	err := l.weight.refused
-	if err == nil || past.past[specsKept] { // what a namespace weighs is unknown while specs are withheld
+	if err == nil || past.past[specsKept] { // the weight of a namespace is unknown while specs are withheld
 		err = past.refusal(o.Namespace, l.weight, o.written(resource.Share{Namespace: string(o.Namespace)}))
 	}
 	switch {
@@ -121,7 +121,7 @@ func (outside Outside) verifiers(l, cluster *Level) {
 	}
 }
 
-// endsOf collects when the trust material of a level's resources ends.
+// endsOf collects the expiry of the trust material of a level's resources.
 func (l *Level) endsOf(m compile.Referenced) map[policy.ObjectRef]*compile.Ends {
 	all := map[policy.ObjectRef]*compile.Ends{}
 	for _, e := range EntriesOf[v1beta1.TrustStoreSpec](l.Objects) {
@@ -175,13 +175,13 @@ func (l *Level) compileQuotas() map[verify.Account]verify.Limits {
 	return found
 }
 
-// BreakGlass compiles break-glass of a namespace with these annotations, which may last most.
+// BreakGlass compiles break-glass of a namespace from its annotations. It may last at most
+// most.
 func BreakGlass(namespace verify.Namespace, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
 	return compile.NewBreakGlass(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(namespace)}, annotations, most)
 }
 
-// breakGlass compiles break-glass of a namespace. While something is wrong with it, it
-// allows nothing.
+// breakGlass compiles break-glass of a namespace. If it is invalid, it allows nothing.
 func (outside Outside) breakGlass(l *Level) {
 	if len(l.Objects.annotations) == 0 {
 		return
@@ -195,11 +195,11 @@ func (outside Outside) breakGlass(l *Level) {
 	l.breakGlass = made
 }
 
-// hostRules returns the rules for the registries in ClusterStores: these may have
-// private addresses, and plain HTTP if the store allows it. They come from the spec alone
-// and hold for the Stores of namespaces, so a store whose credentials or other registries are
-// broken keeps its rules. One that the schema refuses allows nothing, but nobody goes around its
-// proxy. The proxy is that of the first store by name.
+// hostRules returns the rules for the registries in ClusterStores: these may have private
+// addresses, and plain HTTP if the store allows it. They depend on the spec alone and apply to
+// the Stores of namespaces, so a store with broken credentials or other broken registries keeps
+// its rules. A store that the schema refuses allows nothing, but its proxy stays mandatory. The
+// proxy is the one of the first store by name.
 func hostRules(o *Objects, compiled []compile.Store) (map[string]registry.HostRule, []registry.PatternRule) {
 	rules := map[string]registry.HostRule{}
 	var patterns []registry.PatternRule
@@ -208,7 +208,7 @@ func hostRules(o *Objects, compiled []compile.Store) (map[string]registry.HostRu
 		if !sound && s.Proxy == nil {
 			continue
 		}
-		named, matching, _ := compile.Hosts(verify.Cluster, e.Spec.Registries) // the entries that are right
+		named, matching, _ := compile.Hosts(verify.Cluster, e.Spec.Registries) // the valid entries
 		for _, host := range named {
 			rule, earlier := rules[host]
 			if !earlier {

@@ -31,13 +31,14 @@ func verifierProblems(o *Objects, verifiers []compile.Verifier, allFaults bool) 
 // maxUnusable bounds the further Verifiers that a problem names.
 const maxUnusable = 5
 
-// unusable are the Verifiers that a policy names and that are missing or broken, in its order.
+// unusable are the missing or broken Verifiers that a policy names, in its order.
 type unusable struct {
 	errs   []error
 	fields []resource.Field
 }
 
-// others names the Verifiers behind the first one, each once with its first field, unless every fault is a problem.
+// others names the Verifiers after the first one, each once with its first field, unless every fault is a separate
+// problem.
 func (u unusable) others(allFaults bool) string {
 	if allFaults || len(u.fields) < 2 {
 		return ""
@@ -59,8 +60,8 @@ func (u unusable) others(allFaults bool) string {
 	return "; Landwaiter cannot use these Verifiers either: " + compile.JoinNames(named)
 }
 
-// Partly says what a policy cannot use that is not broken itself: the Verifiers that it names and that are missing or
-// broken, and the rules that no image can pass because of them.
+// Partly describes what an otherwise usable policy cannot use: the missing or broken Verifiers that it names, and the
+// rules that no image can pass because of them.
 func Partly(p compile.Policy, verifiers []compile.Verifier) (names, rules []string) {
 	broken := map[string]bool{} // of those that apply
 	some := false
@@ -93,7 +94,7 @@ func Partly(p compile.Policy, verifiers []compile.Verifier) (names, rules []stri
 	return names, rules
 }
 
-// checkVerifierNames returns the Verifiers that spec names and that are missing or broken, with an error for each.
+// checkVerifierNames returns the missing or broken Verifiers that spec names, with an error for each.
 func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []compile.Verifier) (wrong unusable) {
 	for _, f := range resource.FieldsOfPolicy(spec) {
 		k := slices.IndexFunc(verifiers, func(v compile.Verifier) bool { return v.Source.Name == f.Name })
@@ -111,7 +112,7 @@ func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []compile
 	return wrong
 }
 
-// hidden says that ClusterVerifiers do not apply where a namespace has Verifiers.
+// hidden explains that ClusterVerifiers do not apply in a namespace with Verifiers.
 func hidden(verifiers []compile.Verifier) string {
 	if len(verifiers) == 0 || verifiers[0].Source.Namespace == "" {
 		return ""
@@ -119,8 +120,8 @@ func hidden(verifiers []compile.Verifier) string {
 	return "; the namespace has Verifiers of its own, so those of further levels, its Tenant's home namespace and the cluster, do not apply there"
 }
 
-// homeOfVerifiers returns the home of v's Tenant if it has Verifiers and v is another
-// namespace, else "".
+// homeOfVerifiers returns the home namespace of v's Tenant if it has Verifiers and v is
+// another namespace, else "".
 func (v *View) homeOfVerifiers() string {
 	i := slices.IndexFunc(v.nearer, func(l NamedLevel) bool { return l.Label == LevelTenant })
 	if i < 0 || v.nearer[i].Level == v.Own || len(v.nearer[i].Verifiers) == 0 {
@@ -129,8 +130,8 @@ func (v *View) homeOfVerifiers() string {
 	return string(v.nearer[i].Objects.Namespace)
 }
 
-// Stranded says which policy of another level denies images in the namespace of v because
-// its Verifiers hide the one that the policy requires; "" if none does.
+// Stranded says which policy of another level denies images in the namespace of v because the
+// namespace's Verifiers hide the one that the policy requires; "" if none does.
 func (v *View) Stranded() string {
 	if v.from >= len(v.nearer) || v.nearer[v.from].Level != v.Own {
 		return ""
@@ -148,8 +149,8 @@ func (v *View) Stranded() string {
 	return ""
 }
 
-// lacks returns a verifier without which some requirement of p cannot be met, "" if there
-// is none.
+// lacks returns a missing verifier that makes some requirement of p impossible to meet, "" if
+// there is none.
 func lacks(p compile.Policy, verifiers []compile.Verifier) string {
 	missing := func(name string) bool {
 		return !slices.ContainsFunc(verifiers, func(v compile.Verifier) bool { return v.Source.Name == name })

@@ -25,14 +25,14 @@ type Objects struct {
 	labelled   string // the Tenant that the label of the namespace names, "" for none
 	referenced compile.Referenced
 	// unreadable holds the kinds, without "Cluster", that a person cannot list at the level, and
-	// [resource.KindNamespace] for the Namespace itself. obscured says of resources why the person cannot
-	// read what they reference. person is [resource.Objects.Person].
+	// [resource.KindNamespace] for the Namespace itself. obscured has, for resources, why the person
+	// cannot read their references. person is [resource.Objects.Person].
 	unreadable map[string]resource.Unreadable
 	obscured   map[policy.ObjectRef]string
 	person     bool
-	// annotations are those of the Namespace that matter, for break-glass.
+	// annotations are the Namespace's annotations for break-glass.
 	annotations map[string]string
-	// sizes is what the specs of each kind take in memory, in bytes, which no limit of the cluster is about.
+	// sizes is the memory of each kind's specs, in bytes. The cluster's specs are not limited.
 	sizes []sizeOf
 	// hashed is shared by the copies of these objects.
 	hashed *levelHash
@@ -41,8 +41,8 @@ type Objects struct {
 	entries []compile.Entry[any]
 }
 
-// EntriesOf yields the resources of a level whose spec is an S, by name. Those of a namespaced kind and of its Cluster
-// twin have the same spec. S is [v1beta1.Tenant] for Tenants, whose name and age matter too.
+// EntriesOf yields the resources of a level whose spec is an S, by name. A namespaced kind and its Cluster twin share
+// a spec type. S is [v1beta1.Tenant] for Tenants, whose name and age are needed too.
 func EntriesOf[S any](o *Objects) iter.Seq2[int, compile.Entry[S]] {
 	return func(yield func(int, compile.Entry[S]) bool) {
 		i := 0
@@ -57,12 +57,11 @@ func EntriesOf[S any](o *Objects) iter.Seq2[int, compile.Entry[S]] {
 	}
 }
 
-// Levels are the objects of each level: of the cluster, which is always there, and of
-// namespaces. A change of resources groups them once, then asks what has to be fetched for
-// them, and compiles them, once.
+// Levels are the objects of each level: of the cluster, which always exists, and of
+// namespaces. Callers group a change once, then fetch its references and compile it.
 type Levels map[verify.Namespace]*Objects
 
-// Only returns a change of one level, which is gone if it is a namespace without objects.
+// Only returns a change of one level. A namespace without objects is gone.
 func (levels Levels) Only(level verify.Namespace) Levels { return Levels{level: levels[level]} }
 
 // Group groups objects by level.
@@ -88,8 +87,8 @@ func Group(o resource.Objects) Levels {
 		l.measure(source.Kind, object)
 	}
 	for _, b := range o.Broken {
-		// A broken object keeps its place, so that it denies there instead of counting
-		// as deleted. Broken Secrets and the like are found where they are used.
+		// A broken object stays, so that it denies there instead of counting as deleted. Broken
+		// Secrets and the like are found where they are used.
 		if kind, ok := v1beta1.KindNamed(b.Source.Kind); ok {
 			at(b.Source.Namespace).add(b.Source, kind.New(), resource.Reasoned(b.Reason, b.Err))
 		} else if b.Source.Kind == resource.KindNamespace {
@@ -109,11 +108,11 @@ func Group(o resource.Objects) Levels {
 	return levels
 }
 
-// References returns the Secrets, ConfigMaps and ServiceAccounts that resources reference,
-// by the namespace of the resources ([verify.Cluster] for cluster resources), sorted and
-// without duplicates, and the pull secrets of those ServiceAccounts that are in o. Namespaced
-// resources reference their own namespace only, so reading these objects never exposes one
-// namespace's data to another.
+// References returns the Secrets, ConfigMaps and ServiceAccounts that resources reference, by
+// the namespace of the resources ([verify.Cluster] for cluster resources), sorted and without
+// duplicates. It includes the pull secrets of ServiceAccounts in o. Namespaced resources only
+// reference their own namespace, so reading these objects never exposes one namespace's data
+// to another.
 func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 	all, pulls := map[verify.Namespace][]policy.ObjectRef{}, o.PullSecrets()
 	for _, object := range o.Resources {
@@ -170,13 +169,13 @@ func (levels Levels) Externals() map[verify.Namespace][]external.Source {
 	return all
 }
 
-// add adds a resource. It has the only switch over kinds.
+// add adds a resource. It contains the only switch over kinds.
 func (l *Objects) add(source policy.ObjectRef, object v1beta1.Object, broken error) {
 	e := compile.NewEntry(source, object, resource.SpecOf(object), broken)
 	switch e.Spec.(type) {
 	case *v1beta1.VerifierSpec, *v1beta1.StoreSpec, *v1beta1.TrustStoreSpec, *v1beta1.ExceptionSpec, *v1beta1.ClusterQuotaSpec:
 	case *v1beta1.VerificationPolicySpec:
-		if resource.Refused(object) != nil { // it still says whom it is for
+		if resource.Refused(object) != nil { // it still says which namespaces it is for
 			e.Broken, e.Refused = nil, broken
 		}
 	case *v1beta1.TenantSpec:
@@ -187,12 +186,12 @@ func (l *Objects) add(source policy.ObjectRef, object v1beta1.Object, broken err
 	l.entries = append(l.entries, e)
 }
 
-// BreakGlassAnnotations returns the annotations of a Namespace that compiling reads.
+// BreakGlassAnnotations returns the annotations of a Namespace that matter for break-glass.
 func BreakGlassAnnotations() []string {
 	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
 }
 
-// breakGlassOf returns the annotations of a Namespace that matter, nil if there are none.
+// breakGlassOf returns the break-glass annotations of a Namespace, nil if there are none.
 func breakGlassOf(all map[string]string) map[string]string {
 	var found map[string]string
 	for _, key := range BreakGlassAnnotations() {
@@ -206,16 +205,16 @@ func breakGlassOf(all map[string]string) map[string]string {
 	return found
 }
 
-// with returns the objects of a level with what was fetched for them. l itself does not change:
-// whoever grouped it may compile it again.
+// with returns the objects of a level together with fetched content. It does not change l: the
+// caller may compile it again.
 func (l *Objects) with(fetched external.Fetched) *Objects {
 	known := *l
 	known.referenced.Fetched = fetched
 	return &known
 }
 
-// refuse makes every resource of a level one that may not be compiled. Quotas and Tenants stay: no verdict follows from
-// a quota, and a Tenant is not compiled.
+// refuse marks every resource of a level as one that may not be compiled. Quotas and Tenants stay: no verdict depends
+// on a quota, and Tenants are not compiled.
 func (l *Objects) refuse(err error) {
 	l.entries = compile.MapSlice(l.entries, func(e compile.Entry[any]) compile.Entry[any] {
 		switch e.Spec.(type) {
@@ -227,7 +226,7 @@ func (l *Objects) refuse(err error) {
 	})
 }
 
-// measure adds the size of a spec. Those of the cluster have no limit.
+// measure adds the size of a spec. The cluster's specs have no limit.
 func (l *Objects) measure(kind string, object v1beta1.Object) {
 	if l.Namespace == verify.Cluster {
 		return
@@ -242,7 +241,7 @@ func (l *Objects) measure(kind string, object v1beta1.Object) {
 	l.sizes[i].bytes += resource.Size(object)
 }
 
-// sizeOf is what the specs of a kind take in memory: there are few kinds.
+// sizeOf is the memory of a kind's specs: there are few kinds.
 type sizeOf struct {
 	kind  string
 	bytes int
@@ -263,9 +262,9 @@ func (l *Objects) Generations() map[policy.ObjectRef]int64 {
 	return all
 }
 
-// tooMany returns an error if a namespace has more than [maxResources] resources, or more of
-// them than is kept. The cluster's only have a limit together, by [weigh]. Exceptions have
-// limits of their own: too many of them must not deny anything.
+// tooMany returns an error if a namespace has more than [maxResources] resources, or more
+// than are kept. The cluster's resources only have a total limit, by [weigh]. Exceptions have
+// their own limits: too many of them must not deny anything.
 func (l *Objects) tooMany() error {
 	n := 0
 	for _, e := range l.entries {
@@ -279,8 +278,8 @@ func (l *Objects) tooMany() error {
 	return l.excess(false)
 }
 
-// excess returns an error if the specs of the resources of a namespace, or of its Exceptions,
-// are more than is kept.
+// excess returns an error if the specs of a namespace's resources, or of its Exceptions,
+// exceed the limit for specs in memory.
 func (l *Objects) excess(exceptions bool) error {
 	share := resource.Share{Namespace: string(l.Namespace), Exceptions: exceptions}
 	if l.Namespace == verify.Cluster || l.written(share) <= share.Limit() {

@@ -18,16 +18,16 @@ type Outside struct {
 	// Revocation returns the transport for one namespace's revocation checks. It
 	// never blocks on the network.
 	Revocation func(verify.Namespace) http.RoundTripper
-	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
-	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
+	// AWSSigner returns the revocations of a signature that were fetched from AWS Signer for a
+	// namespace with an identity. Nil means that AWS Signer is not available.
 	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
-	// Exceptions are what an admin allows of exceptions.
+	// Exceptions are an admin's limits on exceptions.
 	Exceptions resource.ExceptionLimits
 	// AllFaults asks for a Problem for each fault of a resource, not only for the first.
 	AllFaults bool
 }
 
-// Nowhere returns an Outside that reaches nothing, for what is only looked at. It asks for all
+// Nowhere returns an Outside without network access, for inspecting objects. It asks for all
 // faults.
 func Nowhere() Outside {
 	return Outside{

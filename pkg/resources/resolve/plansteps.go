@@ -10,11 +10,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// steps bounds what finding the rules and verifiers for one image takes. The engine does
-// that while the request waits.
+// steps bounds the search for the rules and verifiers of one image, which the engine does
+// while the request waits.
 type steps struct {
 	total   int
-	largest policy.ObjectRef // the policy that takes most, if there is one
+	largest policy.ObjectRef // the policy that takes the most steps, if any
 	most    int
 }
 
@@ -25,7 +25,7 @@ func checkSteps(policies []compile.Policy, verifiers []compile.Verifier) error {
 	return s.err()
 }
 
-// add adds what policies and the verifiers that they may ask for take.
+// add adds the steps of policies and of the verifiers that they may use.
 func (s *steps) add(verifiers []compile.Verifier, lists ...[]compile.Policy) {
 	all := 0
 	for _, v := range verifiers {
@@ -43,7 +43,7 @@ func (s *steps) add(verifiers []compile.Verifier, lists ...[]compile.Policy) {
 	}
 }
 
-// policy adds what a policy takes; all is the cost of the patterns of all verifiers.
+// policy adds the steps of a policy; all is the cost of the patterns of all verifiers.
 func (s *steps) policy(p *compile.Policy, verifiers []compile.Verifier, all int) {
 	patterns, demands := 0, 0
 	for _, rule := range p.Rules {
@@ -89,12 +89,12 @@ func demandsOf(rule verify.Rule, verifiers []compile.Verifier, all int) (steps i
 	return steps
 }
 
-// scan bounds the steps to look up names in a list, which is done three times, half of the
+// scan bounds the steps to look up names in a list, which happens three times, half of the
 // list each. Six names are compared in a step.
 func scan(names, list int) int { return names * (1 + list/4) }
 
-// limitSteps refuses the policies of the cluster if finding their rules takes too long,
-// and its Verifiers if they alone do.
+// limitSteps refuses the policies of the cluster if finding their rules takes too long, and
+// also its Verifiers if those alone do.
 func (l *Level) limitSteps() {
 	alone := !slices.ContainsFunc(l.Policies, compile.Policy.Decides) // without a policy every one must pass
 	if err := checkSteps(nil, l.Verifiers); err != nil && alone {
@@ -117,9 +117,9 @@ func (l *Level) limitSteps() {
 	}
 }
 
-// limitSteps makes the view deny if the resources that apply take too many steps. It
-// returns a problem for each of its own that has a part. The cluster's alone are limited
-// where they are compiled.
+// limitSteps makes the view deny if its resources take too many steps. It returns a problem
+// for each own resource that contributes. Cluster resources alone are limited when they are
+// compiled.
 func (v *View) limitSteps() []resource.Problem {
 	if v.Broken != nil || !slices.ContainsFunc(v.nearer, func(l NamedLevel) bool { return len(l.Policies)+len(l.Verifiers) > 0 }) {
 		return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
-// maxSubject, maxPattern and maxIssuer bound what a denial says of an identity, and maxIdentities of how many: the reason
-// needs room, too. So many steps are enough for several usual identities, and take a few milliseconds.
+// maxSubject, maxPattern and maxIssuer bound the text of an identity in a denial, and maxIdentities the number of
+// identities: the reason needs space, too. stepsOfWho steps are enough for several usual identities, and take a few
+// milliseconds.
 const (
 	maxSubject    = 160
 	maxPattern    = 64
@@ -22,8 +23,8 @@ const (
 	stepsOfWho    = 8 << 10
 )
 
-// addSigner adds to a verifier of identities who has to sign. It takes away the command if people cannot: a login at a
-// terminal has an address, and a workflow signs by itself.
+// addSigner adds to an identity verifier who has to sign. It removes the command if people cannot sign: a person's
+// identity is an address, and a workflow signs by itself.
 func addSigner(v *verify.Verifier, spec v1beta1.VerifierSpec) {
 	signers := compile.SignersOf(spec)
 	if v.Command == "" || v.Broken != nil || signers == nil || signers.Keyless == nil {
@@ -35,7 +36,7 @@ func addSigner(v *verify.Verifier, spec v1beta1.VerifierSpec) {
 	}
 }
 
-// signAs names the identities, and says whether people have one.
+// signAs names the identities, and reports whether people have one of them.
 func signAs(source policy.ObjectRef, list []v1beta1.Identity) (said string, people bool) {
 	steps := stepsOfWho
 	var can, nobody []string
@@ -62,10 +63,10 @@ func firstOf(list []string) string {
 	return strings.Join(list, " or ")
 }
 
-// publicGitHub is the issuer of workflows on github.com, which goes without saying.
+// publicGitHub is the issuer of workflows on github.com, which messages need not mention.
 const publicGitHub = "https://token.actions.githubusercontent.com"
 
-// named says in which workflow, or with which identity, somebody signs.
+// named says in which workflow, or with which identity, to sign.
 func named(identity v1beta1.Identity) string {
 	subject, pattern := policy.Shown(identity.Subject, maxSubject), policy.Shown(identity.SubjectRegExp, maxPattern)
 	switch exact := subject != ""; {

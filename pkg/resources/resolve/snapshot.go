@@ -1,6 +1,7 @@
-// Package resolve says what applies in each namespace: it groups resources by level, compiles
-// them, and selects the verifiers, stores and policies of a namespace from itself, the home of its
-// Tenant or the cluster, separately for each kind. A Snapshot is all of it at one moment.
+// Package resolve determines what applies in each namespace. It groups resources by level,
+// compiles them, and selects the verifiers, stores and policies of a namespace from the namespace
+// itself, the home namespace of its Tenant or the cluster, separately for each kind. A Snapshot is
+// the result at one moment.
 //
 // It is pure. It refuses to treat a broken resource as a missing one: everything that depends on
 // it denies.
@@ -19,8 +20,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Snapshot is the compiled state of all namespaces at one moment. It is immutable
-// except for a cache of namespaces without objects.
+// Snapshot is the compiled state of all namespaces at one moment. It is immutable except for
+// a cache of namespaces without objects.
 type Snapshot struct {
 	outside    Outside
 	cluster    *Level
@@ -31,27 +32,28 @@ type Snapshot struct {
 	undeclared memo
 }
 
-// Empty returns a snapshot without resources. It and what [Snapshot.Next] makes of it reach the network through outside.
+// Empty returns a snapshot without resources. It and the snapshots that [Snapshot.Next] derives from it reach the
+// network through outside.
 func Empty(outside Outside) *Snapshot {
 	s, _ := (&Snapshot{outside: outside, levels: map[verify.Namespace]*Level{}, views: map[verify.Namespace]*View{}}).Next(Group(resource.Objects{}), nil)
 	return s
 }
 
-// Next returns the snapshot after a change, and the problems of the levels that changed, for their owners; s itself does
-// not change. changed has the levels that changed, nil for a namespace that is gone, and fetched the content of the
-// sources that they name. Next never fails: a problem in a namespace denies in that namespace, and one in the cluster's
+// Next returns the snapshot after a change, and the problems of the changed levels, for their owners; s itself does
+// not change. changed has the changed levels, nil for a deleted namespace, and fetched the content of the sources
+// that they name. Next never fails: a problem in a namespace denies in that namespace, and one in the cluster's
 // objects denies wherever they apply.
 //
-// A level or a view is used again if its input is the same as in s. A change of the cluster's objects, or of the Tenant
-// of a namespace, may concern every namespace; any other only those of the same Tenants.
+// Next reuses a level or a view if its input is the same as in s. A change of the cluster's objects, or of the Tenant
+// of a namespace, may affect every namespace; any other change only affects namespaces of the same Tenants.
 func (s *Snapshot) Next(changed Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
 	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenancy: s.tenancy, members: s.members, levels: maps.Clone(s.levels), views: maps.Clone(s.views)}
 	concerned := next.replace(changed, fetched)
 	next.compile(concerned)
-	for _, namespace := range concerned { // all are compiled: a Tenant's home is linked to its members
+	for _, namespace := range concerned { // all are compiled: a Tenant's home namespace is linked to its members
 		own, was := next.levels[namespace], s.views[namespace]
 		if was != nil && was.Own == own && was.Home == next.levels[was.home] && next.members == s.members {
-			continue // nothing that the cluster or a Tenant says has changed
+			continue // nothing from the cluster or a Tenant has changed
 		}
 		bound := next.bind(own)
 		if was == nil || was.Own != own || was.bound != bound || was.used != was.using(next.cluster.shared) {
@@ -68,8 +70,8 @@ func (s *Snapshot) Next(changed Levels, fetched external.Fetched) (*Snapshot, []
 	return next, problems
 }
 
-// replace puts the levels that changed in their places and returns the namespaces that this may concern. Of these, some
-// are only weighed yet.
+// replace replaces the changed levels and returns the namespaces that this may affect. Some of these are only weighed
+// so far.
 func (s *Snapshot) replace(changed Levels, fetched external.Fetched) []verify.Namespace {
 	cluster, everywhere := changed[verify.Cluster]
 	if everywhere {
@@ -102,7 +104,7 @@ func (s *Snapshot) replace(changed Levels, fetched external.Fetched) []verify.Na
 	return s.concerned(changed)
 }
 
-// weighAgain weighs the namespaces that name a ClusterTrustStore which has changed.
+// weighAgain weighs the namespaces that name a changed ClusterTrustStore.
 func (s *Snapshot) weighAgain() {
 	for namespace, l := range s.levels {
 		if !l.follows(s.cluster) {
@@ -111,8 +113,8 @@ func (s *Snapshot) weighAgain() {
 	}
 }
 
-// compile compiles those of some namespaces that are only weighed, that come to be past the limits of their account, or
-// that no longer are.
+// compile compiles the given namespaces that are only weighed, and those that cross the limits of their account in
+// either direction.
 func (s *Snapshot) compile(namespaces []verify.Namespace) {
 	excesses := s.excesses(namespaces)
 	for _, namespace := range namespaces {
@@ -122,9 +124,9 @@ func (s *Snapshot) compile(namespaces []verify.Namespace) {
 	}
 }
 
-// ChangedSince returns the namespaces of s whose configuration is not that of an earlier snapshot: a change of one may
-// deny others of its Tenant. crowded are those of them that came past the limits of what is kept of a Tenant's specs, or
-// no longer are, so that other specs of them have to be read.
+// ChangedSince returns the namespaces of s whose configuration differs from an earlier snapshot: a change of one may
+// deny others of its Tenant. crowded are the namespaces that crossed the limits on a Tenant's specs in either
+// direction, so that other specs of them have to be read.
 func (s *Snapshot) ChangedSince(earlier *Snapshot) (changed, crowded []verify.Namespace) {
 	for namespace, v := range s.views {
 		was := earlier.views[namespace]
@@ -143,8 +145,8 @@ func (s *Snapshot) ChangedSince(earlier *Snapshot) (changed, crowded []verify.Na
 	return changed, crowded
 }
 
-// For returns the configuration of a namespace. The cluster's resources apply to a
-// namespace without objects.
+// For returns the configuration of a namespace. The cluster's resources apply to a namespace
+// without objects.
 func (s *Snapshot) For(namespace verify.Namespace) *verify.Config {
 	return s.view(namespace).config
 }
@@ -152,12 +154,11 @@ func (s *Snapshot) For(namespace verify.Namespace) *verify.Config {
 // Cluster returns the cluster's level.
 func (s *Snapshot) Cluster() *Level { return s.cluster }
 
-// View returns the view of a namespace that the snapshot was compiled with, or of
-// [verify.Cluster], nil for others.
+// View returns the view of a compiled namespace, or of [verify.Cluster], nil for others.
 func (s *Snapshot) View(namespace verify.Namespace) *View { return s.views[namespace] }
 
-// Level returns the compiled resources of a namespace that the snapshot was compiled with, or those
-// of the cluster, nil for others.
+// Level returns the compiled resources of a namespace in the snapshot, or of the cluster, nil for
+// others.
 func (s *Snapshot) Level(namespace verify.Namespace) *Level {
 	if namespace == verify.Cluster {
 		return s.cluster
@@ -168,7 +169,7 @@ func (s *Snapshot) Level(namespace verify.Namespace) *Level {
 	return nil
 }
 
-// Tenants returns which Tenant holds each namespace.
+// Tenants returns the Tenants, which know the holder of each namespace.
 func (s *Snapshot) Tenants() *resource.Tenants { return s.tenancy.Tenants }
 
 // TenantError returns why a Tenant cannot be used, nil if it can.
@@ -180,8 +181,7 @@ func (s *Snapshot) Has(namespace verify.Namespace) bool {
 	return ok
 }
 
-// Namespaces returns the namespaces that the snapshot was compiled with and
-// [verify.Cluster], sorted.
+// Namespaces returns the namespaces of the snapshot and [verify.Cluster], sorted.
 func (s *Snapshot) Namespaces() []verify.Namespace {
 	return slices.Sorted(maps.Keys(s.views))
 }
@@ -210,7 +210,7 @@ func (s *Snapshot) view(namespace verify.Namespace) *View {
 	return s.undeclared.get(namespace, func() *View { return s.linkEmpty(namespace) })
 }
 
-// memo caches up to [maxUndeclared] views; further ones are made for each request.
+// memo caches up to [maxUndeclared] views; further ones are built for each request.
 type memo struct {
 	mu    sync.RWMutex
 	views map[verify.Namespace]*View
@@ -238,8 +238,8 @@ func (m *memo) get(namespace verify.Namespace, make func() *View) *View {
 	return v
 }
 
-// EndsOf returns when the trust material of the resources of a namespace, or of the cluster,
-// ends, by resource. The map must not be modified.
+// EndsOf returns the expiry of the trust material of a namespace's or the cluster's
+// resources, by resource. Callers must not modify the map.
 func (s *Snapshot) EndsOf(namespace verify.Namespace) map[policy.ObjectRef]*compile.Ends {
 	if l := s.Level(namespace); l != nil {
 		return l.Ends
@@ -247,13 +247,12 @@ func (s *Snapshot) EndsOf(namespace verify.Namespace) map[policy.ObjectRef]*comp
 	return nil
 }
 
-// Count says how many resources of one kind there are.
+// Count is the number of resources of one kind.
 type Count struct{ All, NotReady int }
 
-// Counts returns, for each kind of its scope, how many resources a namespace or the
-// cluster has, and how many of them have a problem. It is cheap
-// enough to be asked about all namespaces for each scrape. It returns nil for a namespace
-// that is not in s.
+// Counts returns, for each kind of its scope, how many resources a namespace or the cluster
+// has, and how many of them have a problem. It is cheap enough to call for all namespaces at
+// each scrape. It returns nil for a namespace that is not in s.
 func (s *Snapshot) Counts(namespace verify.Namespace) map[string]Count {
 	own := s.Level(namespace)
 	if own == nil {

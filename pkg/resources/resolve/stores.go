@@ -12,16 +12,17 @@ import (
 type storesAt struct {
 	at     int // index of the level in the chain
 	stores []compile.Store
-	hosts  []string // that they serve, sorted
+	hosts  []string // served hosts, sorted
 }
 
-// storesByHost selects Stores of the levels from one on by host: for each host, the first by
-// name at the nearest level that lists it. A Store none of whose hosts are left does not
-// apply. A pattern is left unless an equal one came before: which hosts it is for, requests
-// tell. A broken Store whose hosts are unknown might be for any, so it takes all that are left.
+// storesByHost selects Stores of the levels from first on by host: for each host, the first by
+// name at the nearest level that lists it. A Store without remaining hosts does not apply. A
+// pattern stays unless an equal one came before, because its hosts are only known at request
+// time. A broken Store with unknown hosts might be for any host, so it takes all remaining
+// ones.
 //
-// For the hosts that none of these levels lists, the nearest Store of the chain lends how
-// they are reached, but not where else images or evidence are.
+// For hosts that none of these levels lists, the nearest Store of the chain lends its access,
+// but not its mirrors or evidence repositories.
 func storesByHost(chain []NamedLevel, first int) (byHost []storesAt, stores []compile.Store) {
 	all := selectStores(chain, first)
 	for i := range all {
@@ -32,8 +33,8 @@ func storesByHost(chain []NamedLevel, first int) (byHost []storesAt, stores []co
 	return all, merged(all)
 }
 
-// selectStores returns the levels with Stores in the order in which they are looked at: those
-// from one on, then those that only lend theirs.
+// selectStores returns the levels with Stores in the order of the lookup: first the levels
+// from first on, then those that only lend access.
 func selectStores(chain []NamedLevel, first int) []storesAt {
 	var all []storesAt
 	taken := map[string]bool{}
@@ -51,7 +52,7 @@ func selectStores(chain []NamedLevel, first int) []storesAt {
 			switch {
 			case i < first:
 				s.Store = s.WithoutLocations()
-			case l.Label != LevelCluster: // the cluster's are for all namespaces alike
+			case l.Label != LevelCluster: // all namespaces share the cluster's
 				s = reached(s, chain[i:])
 			}
 			here.stores, here.hosts = append(here.stores, s), append(here.hosts, hosts...)
@@ -60,7 +61,7 @@ func selectStores(chain []NamedLevel, first int) []storesAt {
 			}
 		}
 		if i >= first && l.Label == LevelCluster && len(here.stores) == len(l.stores) {
-			here.stores = l.stores // as they are: hundreds of namespaces share them
+			here.stores = l.stores // unchanged: hundreds of namespaces share them
 		}
 		if len(here.stores) > 0 {
 			slices.Sort(here.hosts)
@@ -71,7 +72,7 @@ func selectStores(chain []NamedLevel, first int) []storesAt {
 	return all
 }
 
-// merged returns the Stores of all levels in their order, as registries look for them.
+// merged returns the Stores of all levels in the order of the lookup.
 func merged(levels []storesAt) []compile.Store {
 	if len(levels) == 1 {
 		return levels[0].stores
@@ -95,7 +96,7 @@ func (l *Level) Registries() []string {
 	return hosts
 }
 
-// Ignored says which entries of the pull secrets of each Store are ignored, and why.
+// Ignored returns the ignored entries of each Store's pull secrets, with reasons.
 func (l *Level) Ignored() map[policy.ObjectRef][]string {
 	all := map[policy.ObjectRef][]string{}
 	for _, s := range l.stores {
@@ -106,8 +107,8 @@ func (l *Level) Ignored() map[policy.ObjectRef][]string {
 	return all
 }
 
-// Shadowed reports whether Stores of the same level that come first by name list all
-// registries of a Store.
+// Shadowed reports whether earlier Stores of the same level, by name, list all registries of
+// a Store.
 func (l *Level) Shadowed(source policy.ObjectRef) bool {
 	taken := map[string]bool{}
 	for _, s := range l.stores {
@@ -125,9 +126,9 @@ func registryStores(stores []compile.Store) []registry.Store {
 	return compile.MapSlice(stores, func(s compile.Store) registry.Store { return s.Store })
 }
 
-// reached returns a store with the store that says how to reach each of its places: the nearest
-// that lists the host, from the level of s on, or s itself. levels begin with that of s. A
-// ClusterStore's places are never reached with what a namespace says.
+// reached returns a store with the Store that reaches each of its mirrors and evidence
+// repositories: the nearest that lists the host, from the level of s on, or s itself. levels
+// begin with the level of s. A namespace's Stores never reach the locations of a ClusterStore.
 func reached(s compile.Store, levels []NamedLevel) compile.Store {
 	if len(s.Mirrors)+len(s.Evidence) == 0 {
 		return s
@@ -155,7 +156,7 @@ func reached(s compile.Store, levels []NamedLevel) compile.Store {
 	return s
 }
 
-// reachStores makes the cluster's stores say how to reach their places.
+// reachStores resolves which Store reaches each location of the cluster's stores.
 func (l *Level) reachStores() {
 	own := []NamedLevel{{l, LevelCluster}}
 	l.stores = compile.MapSlice(l.stores, func(s compile.Store) compile.Store { return reached(s, own) })

@@ -14,14 +14,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// sumBits is the width of [Snapshot.Sums]: a float64, which a metric is, holds it exactly.
+// sumBits is the width of [Snapshot.Sums]: a metric is a float64, which holds it exactly.
 const sumBits = 48
 
 // Sums returns a number of 48 bits each for the cluster's objects and for those of namespaces that s was
 // compiled from: namespaces, resources, and the Secrets, ConfigMaps and ServiceAccounts that these
-// reference. Two snapshots of the same objects have the same Sums, in whatever order the objects
-// arrived. Trust material from outside the cluster does not count, because replicas fetch it at different
-// times. Only levels that changed since the last call are hashed again.
+// reference. Two snapshots of the same objects have the same Sums, in whatever order the objects arrived.
+// Trust material from outside the cluster does not count, because replicas fetch it at different times.
+// Each call only hashes levels that changed since the last one.
 func (s *Snapshot) Sums() (cluster, namespaces uint64) {
 	for _, l := range s.levels {
 		past := l.excess != (excess{}) || l.Objects.excess(false) != nil || l.Objects.excess(true) != nil
@@ -31,15 +31,15 @@ func (s *Snapshot) Sums() (cluster, namespaces uint64) {
 	return s.cluster.Objects.hash(false) & mask, namespaces & mask
 }
 
-// levelHash is the hash of the objects of one level, once somebody asked for it.
+// levelHash is the hash of the objects of one level, computed on demand.
 type levelHash struct {
 	once sync.Once
 	of   uint64
 }
 
-// hash returns a hash of what the level's owners wrote. Texts of errors are left out: they may
-// differ between replicas. With names, specs are left out, too: past a limit, which of them are
-// kept depends on the order in which they arrived.
+// hash returns a hash of the content that the level's owners wrote. It omits texts of errors,
+// which may differ between replicas. With names, it also omits specs: past a limit, the order
+// of arrival determines which of them are kept.
 func (l *Objects) hash(names bool) uint64 {
 	if names {
 		return l.hashNow(true) // few namespaces are past a limit
@@ -67,7 +67,7 @@ func (l *Objects) hashNow(names bool) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// hashSpec adds what a resource says to parts, with its time of creation if that decides, too.
+// hashSpec adds the spec of a resource to parts, with its creation time if that matters, too.
 func hashSpec(parts []string, e compile.Entry[any]) []string {
 	spec, created := e.Spec, ""
 	switch whole := e.Spec.(type) {
@@ -92,8 +92,8 @@ func (l *Objects) references() []policy.ObjectRef {
 	return sortedRefs(all)
 }
 
-// hashReferenced adds the content of an object that the level references to parts: of each value two
-// bytes of its hash, which show a difference, and are too few to find a password by the metric.
+// hashReferenced adds the content of a referenced object to parts. It uses two bytes of each value's
+// hash, which show a difference but are too few to find a password from the metric.
 func (l *Objects) hashReferenced(parts []string, source policy.ObjectRef) []string {
 	parts = append(parts, source.String())
 	if source.Kind == resource.KindServiceAccount {

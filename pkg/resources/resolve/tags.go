@@ -9,9 +9,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Tags returns whether tags of images in a namespace are pinned. The nearest level whose
-// policies say it decides, and Pin wins within a level. A mandatory policy that says Pin holds in
-// every namespace. The default is to leave tags as they are.
+// Tags returns whether tags of images in a namespace are pinned. The nearest level with a policy
+// about tags decides, and Pin wins within a level. A mandatory policy with Pin applies in every
+// namespace. By default, tags stay.
 func (s *Snapshot) Tags(namespace verify.Namespace) v1beta1.TagAction {
 	if tagsOf(s.cluster.Mandatory) == v1beta1.TagActionPin {
 		return v1beta1.TagActionPin
@@ -24,14 +24,14 @@ func (s *Snapshot) Tags(namespace verify.Namespace) v1beta1.TagAction {
 	return v1beta1.TagActionLeave
 }
 
-// Pins compiles objects without what Verifiers need, and reports whether tags are pinned in a namespace, as
-// [Snapshot.Tags] says; "" is a namespace without rules of its own.
+// Pins compiles objects without the references of Verifiers, and reports whether tags are pinned in a
+// namespace, as [Snapshot.Tags] does; "" is a namespace without rules of its own.
 func Pins(o resource.Objects) func(namespace string) bool {
 	s, _ := Empty(Nowhere()).Next(Group(o), nil)
 	return func(namespace string) bool { return s.Tags(verify.Namespace(namespace)) == v1beta1.TagActionPin }
 }
 
-// tagsOf returns what the policies of one level say about tags, "" if they say nothing.
+// tagsOf returns the setting for tags in the policies of one level, "" if there is none.
 func tagsOf(policies []compile.Policy) (said v1beta1.TagAction) {
 	for _, p := range policies {
 		if p.Tags == v1beta1.TagActionPin {

@@ -22,7 +22,7 @@ import (
 // maxTenantNamespaces is the number of namespaces in the status of a Tenant.
 const maxTenantNamespaces = 256
 
-// tenancy says which Tenant holds each namespace.
+// tenancy knows the holder of each namespace.
 type tenancy struct {
 	*resource.Tenants
 	names    []string                   // of Tenants whose members are known, sorted
@@ -51,7 +51,7 @@ func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
 	return t
 }
 
-// relabel notes the labels of the namespaces that changed, and reports whether another Tenant then holds one of them.
+// relabel records the labels of changed namespaces, and reports whether another Tenant then holds one of them.
 func (s *Snapshot) relabel(changed Levels) (moved bool) {
 	for namespace, found := range changed {
 		label := ""
@@ -80,8 +80,9 @@ func (s *Snapshot) labels() resource.Labels {
 	return labels
 }
 
-// saidBy returns a Tenant with the namespaces that it says, nil if it says none, and an error if it
-// may have others: then it denies those that it says, so that no other Tenant has them instead.
+// saidBy returns a Tenant with the namespaces that it names, nil if it names none. It returns an
+// error if the Tenant may have others: then it denies those that it names, so that no other Tenant
+// gets them.
 func saidBy(tenant *v1beta1.Tenant) (said *v1beta1.Tenant, err error) {
 	spec := tenant.Spec
 	var wrong []error
@@ -116,7 +117,7 @@ func saidBy(tenant *v1beta1.Tenant) (said *v1beta1.Tenant, err error) {
 	return &reduced, wrong[0]
 }
 
-// knownLevel returns an error for a level that is not known here: it might allow more than the Tenant means.
+// knownLevel returns an error for an unknown level: it might allow more than the Tenant means.
 func knownLevel(level v1beta1.PolicyLevel) error {
 	switch level {
 	case "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster:
@@ -125,8 +126,8 @@ func knownLevel(level v1beta1.PolicyLevel) error {
 	return fmt.Errorf("spec.verification.policyLevel is %.40q, it must be Namespace, Tenant or Cluster", level)
 }
 
-// checkClaims returns an error if a Tenant would have the namespace of what cluster resources
-// reference: its admins could replace the keys of all.
+// checkClaims returns an error if a Tenant would get the namespace that cluster resources
+// reference: its admins could replace everyone's keys.
 func checkClaims(spec v1beta1.TenantSpec, reserved string) error {
 	switch {
 	case reserved == "":
@@ -141,7 +142,7 @@ func checkClaims(spec v1beta1.TenantSpec, reserved string) error {
 	return nil
 }
 
-// binding is what a namespace has from its Tenant and from quotas. A namespace is linked
+// binding is what a namespace gets from its Tenant and from quotas. A namespace is linked
 // again whenever it changes.
 type binding struct {
 	Tenant      string // "" if no Tenant holds the namespace
@@ -152,11 +153,11 @@ type binding struct {
 	limits      verify.Limits
 	contact     string // of the Tenant
 
-	Broken error // why every image is denied, a [refusal]; nil if none is for that reason
+	Broken error // why every image is denied, a [refusal]; nil if there is no such reason
 	by     policy.ObjectRef
 }
 
-// bind returns the binding of a namespace whose own level is given.
+// bind returns the binding of a namespace, given its own level.
 func (s *Snapshot) bind(own *Level) binding {
 	namespace := own.Objects.Namespace
 	b := binding{PolicyLevel: v1beta1.PolicyLevelNamespace}
@@ -179,8 +180,8 @@ func (s *Snapshot) bind(own *Level) binding {
 		}
 	}
 	if s.tenancy.partial && namespace != verify.Cluster && !s.tenancy.Lists(string(namespace)) {
-		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
-		// another team's.
+		// It may list the namespace, which beats a prefix. The error does not name it: the
+		// namespace may be another team's.
 		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
 		b.Broken = compile.Refusal{Text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)}
 	}
@@ -198,8 +199,8 @@ func (s *Snapshot) holds(tenant *v1beta1.Tenant, namespace verify.Namespace) boo
 	return holder != nil && holder.Name == tenant.Name
 }
 
-// HomeError returns why the resources in a Tenant's home cannot be used, nil if they can.
-// Its namespaces then deny: the cluster's resources might be laxer.
+// HomeError returns why the resources in a Tenant's home namespace cannot be used, nil if
+// they can. Its namespaces then deny: the cluster's resources might be laxer.
 func (s *Snapshot) HomeError(tenant *v1beta1.Tenant) error {
 	if err := s.tenancy.unusable[tenantRef(tenant.Name)]; err != nil {
 		return fmt.Errorf("Tenant %s cannot be used: %w", tenant.Name, err)
@@ -219,8 +220,8 @@ func (s *Snapshot) HomeError(tenant *v1beta1.Tenant) error {
 	return nil
 }
 
-// concerned returns the namespaces in s whose levels or views a change may concern: those that changed, and the other
-// namespaces of their Tenants. The home of a Tenant is either its own or not looked at.
+// concerned returns the namespaces in s whose levels or views a change may affect: the changed ones, and the other
+// namespaces of their Tenants. A Tenant's home namespace is either among its own or ignored.
 func (s *Snapshot) concerned(changed Levels) (found []verify.Namespace) {
 	var tenants []string
 	for namespace := range changed {
@@ -237,8 +238,8 @@ func (s *Snapshot) concerned(changed Levels) (found []verify.Namespace) {
 	return found
 }
 
-// Account returns the account that the work of a namespace counts against, whether or not
-// s was compiled with the namespace.
+// Account returns the account that pays for the work of a namespace, whether or not s
+// contains the namespace.
 func (s *Snapshot) Account(namespace verify.Namespace) verify.Account {
 	return s.view(namespace).config.Account
 }
@@ -246,8 +247,8 @@ func (s *Snapshot) Account(namespace verify.Namespace) verify.Account {
 // Tenant returns the name of the Tenant that holds a namespace, "" if none does.
 func (s *Snapshot) Tenant(namespace verify.Namespace) string { return s.view(namespace).Tenant }
 
-// TenantNamespaces returns the namespaces of a Tenant for its status: with their states, the home
-// namespace first, at most 256. It returns nil for a Tenant that does not exist or whose members are unknown.
+// TenantNamespaces returns the namespaces of a Tenant for its status: with their states, the home namespace
+// first, at most 256. It returns nil for a Tenant that does not exist or whose namespaces are unknown.
 func (s *Snapshot) TenantNamespaces(name string) []v1beta1.TenantNamespace {
 	found := s.NamespacesOf(name)
 	return found[:min(len(found), maxTenantNamespaces)]
@@ -302,7 +303,7 @@ type members struct {
 	of   map[string][]verify.Namespace
 }
 
-// asObject returns what membership needs of a Namespace.
+// asObject returns a Namespace with the fields that determine its Tenant.
 func asObject(o *Objects) corev1.Namespace {
 	namespace := corev1.Namespace{ObjectMeta: v1.ObjectMeta{Name: string(o.Namespace)}}
 	if o.ending {
@@ -311,7 +312,7 @@ func asObject(o *Objects) corev1.Namespace {
 	return namespace
 }
 
-// tenantProblems returns what the owners of Tenants should correct.
+// tenantProblems returns what the owners of Tenants should fix.
 func (s *Snapshot) tenantProblems() []resource.Problem {
 	var problems []resource.Problem
 	for _, e := range EntriesOf[v1beta1.Tenant](s.cluster.Objects) {
@@ -345,8 +346,8 @@ func CountOf(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// HomeOf returns the home of the Tenant that holds a namespace, whose reports count its members, or
-// the namespace itself if none does.
+// HomeOf returns the home namespace of the Tenant that holds a namespace, or the namespace itself
+// if none does. Reports of a home namespace count all namespaces of its Tenant.
 func (s *Snapshot) HomeOf(namespace verify.Namespace) verify.Namespace {
 	if holder := s.tenancy.Holder(string(namespace)); holder != nil {
 		return verify.Namespace(holder.Spec.HomeNamespace)

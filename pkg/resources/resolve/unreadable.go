@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// unreadable records what a person cannot read. A kind is recorded at its level, and a Secret or the
+// unreadable records what a person cannot read. It records a kind at its level, and a Secret or the
 // like with the resources that reference it.
 func (levels Levels) unreadable(o resource.Objects, at func(namespace string) *Objects) {
 	content := map[policy.ObjectRef]string{}
@@ -56,8 +56,8 @@ func (levels Levels) unreadable(o resource.Objects, at func(namespace string) *O
 	}
 }
 
-// obscure returns err, or why a person cannot tell what a sound resource does: it references content
-// that the person cannot read, or cannot fetch from one of sources.
+// obscure returns err or, for a usable resource, why a person cannot know its effect: it references
+// content that the person cannot read, or cannot fetch from one of sources.
 func (l *Level) obscure(source policy.ObjectRef, err error, sources ...external.Source) error {
 	why := l.Objects.obscured[source]
 	for _, s := range sources {
@@ -89,7 +89,7 @@ func (l *Level) trustStore(e compile.Entry[v1beta1.TrustStoreSpec]) (*compile.Tr
 	return t, l.obscure(e.Source, t.Err, sources...)
 }
 
-// store compiles a Store. While a person cannot read what it references, images of its registries are
+// store compiles a Store. If a person cannot read its references, images of its registries are
 // Undecided.
 func (l *Level) store(e compile.Entry[v1beta1.StoreSpec]) (compile.Store, error) {
 	m := l.Objects.referenced
@@ -109,12 +109,12 @@ func (l *Level) store(e compile.Entry[v1beta1.StoreSpec]) (compile.Store, error)
 	return s, err
 }
 
-// unread is the error of a resource of which a person cannot read everything.
+// unread is the error of a resource that a person cannot read completely.
 func unread(source policy.ObjectRef, why error) error {
 	return verify.Inconclusive(policy.ReasonUnreadable, fmt.Sprintf("%s: %v", source, why))
 }
 
-// verifier compiles a Verifier. While a person cannot read its trust material, its findings are
+// verifier compiles a Verifier. If a person cannot read its trust material, its findings are
 // unknown.
 func (l *Level) verifier(e compile.Entry[v1beta1.VerifierSpec], cluster *Level, reach compile.TrustStores, revokers compile.Revokers) (compile.Verifier, error) {
 	v, err := compile.NewVerifier(e, reach, revokers)
@@ -144,20 +144,20 @@ func (l *Level) verifier(e compile.Entry[v1beta1.VerifierSpec], cluster *Level, 
 	return v, why
 }
 
-// unreadTrust is the [verify.Checker] of a verifier whose trust material a person cannot read: whether
-// it would accept a signature is unknown.
+// unreadTrust is the [verify.Checker] of a verifier whose trust material a person cannot read: it is
+// unknown whether it accepts a signature.
 type unreadTrust struct{ err error }
 
 // Accepts reports true.
 func (unreadTrust) Accepts(verify.Signature) bool { return true }
 
-// Check returns why nothing is known.
+// Check returns why the result is unknown.
 func (c unreadTrust) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) (policy.Proof, error) {
 	return policy.Proof{}, c.err
 }
 
-// unreadableIn returns what a person cannot read although it may decide in v. It is nil in the cluster
-// and for files.
+// unreadableIn returns objects that a person cannot read although they may affect v. It is nil in the
+// cluster and for files.
 func (s *Snapshot) unreadableIn(v *View, chain []NamedLevel) []resource.Unreadable {
 	var found []resource.Unreadable
 	look := func(l *Level, kinds ...string) {
@@ -185,7 +185,7 @@ func (s *Snapshot) unreadableIn(v *View, chain []NamedLevel) []resource.Unreadab
 }
 
 // unreadByExpression returns the verifiers of l that a person cannot read, if l has an expression. An
-// expression may allow an image because a verifier found nothing, but denies it if the verifier turns
+// expression may allow an image because a verifier found nothing, but deny it if the verifier turns
 // out to be broken.
 func unreadByExpression(l *verify.Tier) (found []resource.Unreadable) {
 	if !slices.ContainsFunc(l.Judge.Rules(), func(r verify.Rule) bool {
@@ -201,14 +201,14 @@ func unreadByExpression(l *verify.Tier) (found []resource.Unreadable) {
 	return found
 }
 
-// Unreadable returns what a person cannot read although it may decide in a namespace. While there is
-// any, every image of the namespace is Undecided.
+// Unreadable returns objects that a person cannot read although they may affect decisions in a
+// namespace. If there is one, every image of the namespace is Undecided.
 func (s *Snapshot) Unreadable(namespace verify.Namespace) []resource.Unreadable {
 	return s.view(namespace).unreadable
 }
 
-// Config is [Snapshot.For] for whoever decides about images. It returns an error for a namespace whose
-// rules a person cannot read.
+// Config is [Snapshot.For] for callers that decide about images. It returns an error for a namespace
+// whose rules a person cannot read.
 func (s *Snapshot) Config(namespace verify.Namespace) (*verify.Config, error) {
 	if v := s.view(namespace); len(v.unreadable) == 0 {
 		return v.config, nil

@@ -14,8 +14,8 @@ type Usage struct {
 	Applies map[policy.ObjectRef]bool // selected for a namespace
 	Used    map[policy.ObjectRef]bool // verifiers that a policy requires, trust stores that a verifier names
 	denies  map[policy.ObjectRef]bool // policies that deny every image of a namespace
-	// Unmet says of policies that decide what no image can meet, "" where images can in
-	// some namespace.
+	// Unmet has, for deciding policies, why no image can meet them, "" if images can in some
+	// namespace.
 	Unmet map[policy.ObjectRef]string
 }
 
@@ -49,15 +49,15 @@ func (s *Snapshot) Usage(views []*View) Usage {
 	return u
 }
 
-// cannot records what no image can meet somewhere, "" for a policy that images can meet.
+// cannot records why no image can meet a policy somewhere, "" if images can.
 func (u Usage) cannot(source policy.ObjectRef, why string) {
 	if earlier, ok := u.Unmet[source]; !ok || earlier != "" {
 		u.Unmet[source] = why
 	}
 }
 
-// Usage computes the usage of one view, once: a change of one namespace must not cost
-// the statuses of the cluster's resources a look at every other.
+// Usage computes the usage of one view, once: after a change of one namespace, the statuses
+// of the cluster's resources must not require a new look at every other one.
 func (v *View) Usage() Usage {
 	v.counted.Do(func() {
 		u := newUsage()

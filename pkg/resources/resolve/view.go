@@ -15,16 +15,16 @@ import (
 
 // View is the effective configuration of one namespace, with explanations.
 type View struct {
-	Own   *Level  // the namespace's own, whether or not it counts
+	Own   *Level  // the namespace's own, whether or not it applies
 	bound binding // as [Snapshot.bind] returned it
 	used  shared  // of the cluster's resources
 	binding
-	nearer   []NamedLevel // the levels that count before the cluster's, nearest first
+	nearer   []NamedLevel // the levels that apply before the cluster's, nearest first
 	config   *verify.Config
 	choices  []Choice
 	problems []resource.Problem
 
-	*Applicable               // what judges an image first
+	*Applicable               // judges images first
 	applies     []*Applicable // as [applyAll] returns it, v.applicable first
 	slow        error         // why the view takes too many steps
 	unreadable  []resource.Unreadable
@@ -39,8 +39,8 @@ func (s *Snapshot) linkEmpty(namespace verify.Namespace) *View {
 	return s.link(own, s.bind(own))
 }
 
-// Chain returns the levels that count in v, nearest first and the cluster last. A view outlives changes of the cluster
-// that do not affect it, so it does not hold the cluster's level.
+// Chain returns the levels that apply in v, nearest first and the cluster last. A view outlives changes of the
+// cluster that do not affect it, so it does not hold the cluster's level.
 func (s *Snapshot) Chain(v *View) []NamedLevel {
 	return append(slices.Clip(v.nearer), NamedLevel{s.cluster, LevelCluster})
 }
@@ -78,8 +78,8 @@ func (s *Snapshot) link(own *Level, bound binding) *View {
 	return v
 }
 
-// further returns what applies of the levels of v from one on, nil if no policy leaves images to
-// them.
+// further returns what applies on the levels of v from first on, nil if no policy leaves images
+// to them.
 func (v *View) further(first int) *Applicable {
 	for _, a := range v.applies {
 		if a.first == first {
@@ -89,8 +89,8 @@ func (v *View) further(first int) *Applicable {
 	return nil
 }
 
-// some reports whether something that applies in v is such. Every namespace is asked at each
-// change of the cluster.
+// some reports whether a part of v meets a condition. It is called for every namespace at
+// each change of the cluster.
 func (v *View) some(such func(*Applicable) bool) bool {
 	for _, a := range v.applies {
 		if such(a) {
@@ -100,7 +100,8 @@ func (v *View) some(such func(*Applicable) bool) bool {
 	return false
 }
 
-// Path yields what judges images, each as far as those before leave them to it.
+// Path yields the parts of v that judge images, in order. Each judges the images that the
+// previous one leaves to it.
 func (v *View) Path() iter.Seq[*Applicable] {
 	return func(yield func(*Applicable) bool) {
 		for a := v.Applicable; yield(a) && compile.Strictest(a.Deciding.Policies).Inherits(); {
@@ -112,7 +113,8 @@ func (v *View) Path() iter.Seq[*Applicable] {
 // hasStores reports whether Stores of other levels than the cluster's apply.
 func (v *View) hasStores() bool { return len(v.byHost) > 0 && v.byHost[0].at < v.last() }
 
-// addTiers makes the tiers of v: what decides, the mandatory policies, and what warns.
+// addTiers builds the tiers of v: the deciding one, the mandatory policies, and the ones that
+// warn.
 func (s *Snapshot) addTiers(v *View) {
 	attestations := len(s.cluster.Mandatory) > 0 && needAttestations(s.cluster.Verifiers)
 	for _, a := range v.applies {
@@ -150,9 +152,9 @@ func (s *Snapshot) addTiers(v *View) {
 	v.config.Tiers = append(v.config.Tiers, warnings...)
 }
 
-// warningTiers groups policies that warn into tiers: those of one level together, as
-// they would decide, and each broken one alone, so that no policy hides the warnings
-// of another level or of a sound one.
+// warningTiers groups policies that warn into tiers: those of one level together, as if they
+// decided, and each broken one alone, so that no policy hides the warnings of another level
+// or of a usable one.
 func warningTiers(levels []group) []group {
 	var tiers []group
 	for _, l := range levels {
@@ -171,8 +173,8 @@ func warningTiers(levels []group) []group {
 	return tiers
 }
 
-// decidingTier returns the tier of a that must allow even if all policies only warn. It
-// only warns itself if it judges what a policy that warns leaves to it.
+// decidingTier returns the tier of a that must allow even if all policies only warn. The tier
+// itself only warns if it judges images that a policy that warns leaves to it.
 func (v *View) decidingTier(a *Applicable, warns bool) verify.Tier {
 	deciding := a.Deciding
 	if !a.Denies() && len(a.Warning) > 0 {
@@ -194,7 +196,7 @@ func (v *View) decidingTier(a *Applicable, warns bool) verify.Tier {
 	return v.refused(tier)
 }
 
-// refused returns a tier that denies if nothing may be allowed in v.
+// refused returns a tier, which denies if v must deny everything.
 func (v *View) refused(tier verify.Tier) verify.Tier {
 	if v.Broken == nil {
 		return tier
@@ -206,25 +208,26 @@ func (v *View) refused(tier verify.Tier) verify.Tier {
 	return tier
 }
 
-// judging returns the tier of a group of a, with what its default leaves to further levels
-// behind it. Whether the policies say so themselves does not decide whether it only warns.
+// judging returns the tier of a group of a, followed by the tier for the images that its
+// default leaves to further levels. warns decides whether it only warns, whatever its
+// policies say.
 func (v *View) judging(a *Applicable, g group, warns bool) verify.Tier {
 	tier := v.tier(g.Policies, a.Verifiers, a.client)
 	tier.Warns, tier.Home, tier.Lenient = warns, v.homeOfVerifiers(), a.lenient(g)
 	rest := tier.Judge.Default()
 	if g.rules != nil && tier.Judge.Usable() {
-		tier.Judge = verify.ByRules(g.rules, rest) // a home may have many rules, and a Tenant many namespaces
+		tier.Judge = verify.ByRules(g.rules, rest) // a home namespace may have many rules, and a Tenant many namespaces
 	}
-	if further := v.further(g.At + 1); rest == verify.DefaultInherit && further != nil { // without it, what is left is denied
+	if further := v.further(g.At + 1); rest == verify.DefaultInherit && further != nil { // without it, such images are denied
 		next := v.decidingTier(further, warns)
 		tier.Next = &next
 	}
 	return tier
 }
 
-// tier combines policies with the verifiers that they may name. Rules are tried in
-// the order of the policies' names. Whether the tier only warns, the caller says: no policy
-// among several does.
+// tier combines policies with the verifiers that they may name. Rules are tried in the order
+// of the policies' names. The caller decides whether the tier only warns, because no single
+// policy does.
 func (v *View) tier(policies []compile.Policy, verifiers []compile.Verifier, client verify.Registry) verify.Tier {
 	tier := verify.Tier{Registry: client, Verifiers: compile.MapSlice(verifiers, func(v compile.Verifier) *verify.Verifier { return v.Verifier }), Contact: v.contact}
 	if len(policies) == 0 {
@@ -268,8 +271,8 @@ func (s *Snapshot) access(v *View, stores []compile.Store, attestations bool) re
 }
 
 // Origin returns a registry that reads the repositories that images name, with the
-// credentials of a namespace and as if no Store had mirrors or evidence. It is for
-// comparisons: no verdict is based on it.
+// credentials of a namespace and without the mirrors and evidence repositories of Stores. It
+// is for comparisons: no verdict is based on it.
 func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
 	v := s.view(namespace)
 	access := s.access(v, v.stores, true)

@@ -13,7 +13,7 @@ const (
 	DefaultMaxDelegation = 365 * 24 * time.Hour
 )
 
-// ExceptionLimits are what an admin allows of exceptions, by flags.
+// ExceptionLimits are an admin's limits on exceptions, by flags.
 type ExceptionLimits struct {
 	// Max is how long after its creation an exception may end; zero means
 	// [DefaultMaxException].
@@ -21,8 +21,7 @@ type ExceptionLimits struct {
 	// Delegation is how long after its creation a delegation may end; zero means
 	// [DefaultMaxDelegation].
 	Delegation time.Duration
-	// BreakGlass is how long break-glass of a namespace may last; zero means that there is
-	// none.
+	// BreakGlass is how long break-glass of a namespace may last; zero disables it.
 	BreakGlass time.Duration
 }
 

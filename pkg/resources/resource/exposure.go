@@ -10,23 +10,24 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// Exposure is one field of a resource through which somebody may decide what is trusted
-// without being allowed to change the resource: only admins may change resources, and the
-// built-in role edit may change the Secrets and ConfigMaps that they name. Who has which role
-// is not guessed.
+// Exposure is a field of a resource through which somebody may decide what is trusted without
+// permission to change the resource: only admins may change resources, but the built-in role
+// edit may change the Secrets and ConfigMaps that they name. Exposure does not depend on who
+// has which role.
 //
 // Cluster-scoped resources have none: a cluster admin chose the namespace of the objects that
-// they name, and the resources do not tell who has permissions there. Nor is what only opens a
-// door one, such as pull secrets, the ServiceAccount that has them, a client certificate or the
-// token for Vault: with others, evidence is missing and the image is denied.
+// they name, and the resources do not tell who has permissions there. Nor are references an
+// exposure that only grant access, such as pull secrets, the ServiceAccount that has them, a
+// client certificate or the token for Vault: with other content, evidence is missing and the
+// image is denied.
 type Exposure struct {
-	// Resource has the field.
+	// Resource is the resource with the field.
 	Resource policy.ObjectRef
 	// Field is its path, such as spec.source.secretKeyRef.
 	Field string
 	// Object is the Secret or ConfigMap that the field names.
 	Object policy.ObjectRef
-	// Allows says what who may change the object can do with it.
+	// Allows says what somebody who can change the object can do with it.
 	Allows string
 	// Fix says what to change in the resource.
 	Fix string
@@ -38,8 +39,8 @@ func (f Exposure) String() string {
 		f.Object.Kind, f.Object, f.Field, f.Allows, f.Fix)
 }
 
-// Exposures returns those of resources, sorted by resource and field. Resources of other
-// kinds have none.
+// Exposures returns the exposures of resources, sorted by resource and field. Resources of
+// other kinds have none.
 func Exposures(resources ...v1beta1.Object) []Exposure {
 	var found []Exposure
 	for _, object := range resources {
@@ -59,7 +60,7 @@ func Exposures(resources ...v1beta1.Object) []Exposure {
 	return found
 }
 
-// TrustStoreExposures returns those of one TrustStore, given its spec. A
+// TrustStoreExposures returns the exposures of one TrustStore, given its spec. A
 // ClusterTrustStore has none.
 func TrustStoreExposures(source policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Exposure {
 	c := collector{resource: source}
@@ -77,8 +78,7 @@ func TrustStoreExposures(source policy.ObjectRef, spec v1beta1.TrustStoreSpec) [
 	return c.found
 }
 
-// StoreExposures returns those of one Store, given its spec. A ClusterStore
-// has none.
+// StoreExposures returns the exposures of one Store, given its spec. A ClusterStore has none.
 func StoreExposures(source policy.ObjectRef, spec v1beta1.StoreSpec) []Exposure {
 	c := collector{resource: source}
 	for _, f := range FieldsOfStore(spec) {
@@ -89,7 +89,7 @@ func StoreExposures(source policy.ObjectRef, spec v1beta1.StoreSpec) []Exposure 
 	return c.found
 }
 
-// inlineInstead says what to do instead of naming an object with public trust material.
+// inlineInstead says how to avoid a reference to an object with public trust material.
 func inlineInstead(f Field) string {
 	return "use " + f.Path[:strings.LastIndex(f.Path, ".")] + ".inline: the trust material is public, and only those who may change this resource can change it"
 }
@@ -113,9 +113,9 @@ func materialOf(kind v1beta1.TrustStoreType) string {
 	return "the trust material"
 }
 
-// accountIsInCredentials reports whether a key's URI leaves it to the credentials whose
-// key it is: AWS finds an alias or a key ID in the account of the caller, in the region
-// that the Secret has. Vaults of Azure and projects of Google Cloud are in the URI.
+// accountIsInCredentials reports whether the credentials determine the account of a key's
+// URI: AWS finds an alias or a key ID in the caller's account, in the region of the Secret.
+// Vaults of Azure and projects of Google Cloud are in the URI.
 func accountIsInCredentials(uri string) bool {
 	return strings.HasPrefix(uri, "awskms://") && !strings.Contains(uri, "/arn:aws")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// The facts, by their IDs.
+// The IDs of facts.
 const (
 	FactRedisUnreachable    = "RedisUnreachable"
 	FactRedisPermissions    = "RedisPermissions"
@@ -20,40 +20,40 @@ const (
 	FactReferrersMissing    = "ReferrersMissing"
 )
 
-// FactsName is the name of the report with facts that the holder of the lease writes in
-// Landwaiter's own namespace.
+// FactsName is the name of the Report with facts that the lease holder writes in Landwaiter's
+// own namespace.
 const FactsName = "landwaiter-process"
 
 const (
 	// factsLabel says what the report is about, as [v1beta1.LabelReport] does.
 	factsLabel = "check"
-	// certificateRule names the result whose message is the certificate that is served.
+	// certificateRule is the name of the result whose message is the serving certificate.
 	certificateRule = "ServingCertificate"
 	aboutProperty   = "registry"
-	// factsCategory sets these results apart from those about images.
+	// factsCategory distinguishes these results from results about images.
 	factsCategory = "Installation"
 )
 
-// Fact is one thing that the process looked at.
+// Fact is one observation of the process.
 type Fact struct {
 	ID string
-	// Bad means that something is wrong, which Message says.
+	// Bad means that something is wrong; Message says what.
 	Bad     bool
 	Message string
-	// About is the registry, for a fact about one. Only those that ClusterStores list are
-	// looked at: a host that a team names is never published.
+	// About is the registry, for a fact about one. Only registries of ClusterStores are checked:
+	// a team's hosts are never published.
 	About string
 }
 
-// Facts are what only the process knows, and publishes.
+// Facts are published by the process, because only it knows them.
 type Facts struct {
-	// Certificate is the one that is served, with its intermediates, in PEM; it is no secret.
+	// Certificate is the serving certificate, with its intermediates, in PEM; it is not secret.
 	Certificate string
 	List        []Fact
 }
 
-// Report writes facts as a report about a namespace, Landwaiter's own. It has no time, so that
-// it changes with the facts only: the lease says whether somebody still looks.
+// Report writes facts as a report about Landwaiter's own namespace. It has no time, so that it
+// only changes with the facts: the lease shows whether a process still updates it.
 func (f Facts) Report(namespace string) *unstructured.Unstructured {
 	results := []any{}
 	add := func(rule, result, message, about string) {
@@ -83,14 +83,14 @@ func (f Facts) Report(namespace string) *unstructured.Unstructured {
 		"source":   v1beta1.ReportSource, "results": results}}
 }
 
-// ResultID returns the ID of a result that parts tell apart from all others in the cluster: 32
+// ResultID returns the ID of a result from parts that identify it in the cluster: 32
 // hexadecimal digits.
 func ResultID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// ReadFacts reads a report, nil if it is of another source.
+// ReadFacts reads a report, nil if it has another source.
 func ReadFacts(object *unstructured.Unstructured) *Facts {
 	if source, _, _ := unstructured.NestedString(object.Object, "source"); source != v1beta1.ReportSource {
 		return nil

@@ -19,21 +19,21 @@ const (
 	KindServiceAccount = "ServiceAccount"
 )
 
-// Use says what a field refers to something for.
+// Use is the purpose of a reference.
 type Use int
 
 // The uses of fields.
 const (
-	TrustMaterial Use = iota + 1 // what signatures are verified with
+	TrustMaterial Use = iota + 1 // trust material for signatures
 	Authority                    // certificates of the CAs of servers
-	Credential                   // what is sent to a server that the resource names
+	Credential                   // credentials for a server that the resource names
 	PullSecret                   // logins, each for a registry that the Secret itself names
 	PullAccount                  // a ServiceAccount whose pull secrets are used
 	TokenAccount                 // a ServiceAccount whose tokens are exchanged for credentials
 	Trust                        // the trust store of a Verifier
 	Required                     // the Verifier of a requirement
 	Registry                     // a registry whose images a resource is for
-	Place                        // where else images or evidence are
+	Place                        // a mirror or evidence repository
 )
 
 // Field is a field of a resource that refers to something.
@@ -42,19 +42,19 @@ type Field struct {
 	// requirement.
 	Path string
 	Use  Use
-	// Kind is that of the object or resource; empty for hosts, and for a trust store without a
-	// kind.
+	// Kind is the kind of the object or resource; empty for hosts, and for a trust store without
+	// a kind.
 	Kind string
-	// Name is the object's name, or the host with or without a path. Only that of a Verifier may
-	// be empty.
+	// Name is the object's name, or the host with or without a path. Only the name of a Verifier
+	// may be empty.
 	Name string
 }
 
-// FieldsOf returns the fields of a resource that refer to something. It is the one table of
-// them: watches, fetches, previews, permissions and conditions read it.
+// FieldsOf returns the references of a resource. It is the only table of them: watches,
+// fetches, previews, permissions and conditions use it.
 func FieldsOf(object v1beta1.Object) []Field { return FieldsOfSpec(SpecOf(object)) }
 
-// FieldsOfSpec is [FieldsOf] for what [SpecOf] returns.
+// FieldsOfSpec is [FieldsOf] for a result of [SpecOf].
 func FieldsOfSpec(spec any) []Field {
 	switch spec := spec.(type) {
 	case *v1beta1.StoreSpec:
@@ -69,7 +69,7 @@ func FieldsOfSpec(spec any) []Field {
 	return nil
 }
 
-// FieldsOfStore returns the fields of a Store that refer to something.
+// FieldsOfStore returns the references of a Store.
 func FieldsOfStore(spec v1beta1.StoreSpec) []Field {
 	var f fields
 	for i, host := range spec.Registries {
@@ -97,7 +97,7 @@ func FieldsOfStore(spec v1beta1.StoreSpec) []Field {
 	return f
 }
 
-// FieldsOfTrustStore returns the fields of a TrustStore that refer to something.
+// FieldsOfTrustStore returns the references of a TrustStore.
 func FieldsOfTrustStore(spec v1beta1.TrustStoreSpec) []Field {
 	var f fields
 	source, kms, vault, signer := spec.Source, or(spec.Source.KMS), or(spec.Source.Vault), or(spec.AWSSigner)
@@ -114,7 +114,7 @@ func FieldsOfTrustStore(spec v1beta1.TrustStoreSpec) []Field {
 	return f
 }
 
-// FieldsOfVerifier returns the fields of a Verifier that refer to something.
+// FieldsOfVerifier returns the references of a Verifier.
 func FieldsOfVerifier(spec v1beta1.VerifierSpec) []Field {
 	var f fields
 	f.signers("spec.cosign", or(spec.Cosign).Signers)
@@ -127,7 +127,7 @@ func FieldsOfVerifier(spec v1beta1.VerifierSpec) []Field {
 	return f
 }
 
-// FieldsOfPolicy returns the fields of a VerificationPolicy that refer to something.
+// FieldsOfPolicy returns the references of a VerificationPolicy.
 func FieldsOfPolicy(spec v1beta1.VerificationPolicySpec) []Field {
 	var f fields
 	for i, rule := range spec.Rules {
@@ -167,7 +167,8 @@ func (f *fields) signers(path string, spec v1beta1.Signers) {
 	}
 }
 
-// root adds the field of a Sigstore root. Most have none, so its path is only made then.
+// root adds the field of a Sigstore root. Most have none, so it only builds the path if
+// needed.
 func (f *fields) root(path, field string, ref *v1beta1.TrustStoreRef) {
 	if ref != nil {
 		f.add(path+field, Trust, string(ref.Kind), ref.Name)
@@ -180,7 +181,7 @@ func (f *fields) trust(path string, refs []v1beta1.TrustStoreRef) {
 	}
 }
 
-// or returns what a field points to, empty if it is not set.
+// or returns the target of a pointer, empty if it is nil.
 func or[T any](field *T) (value T) {
 	if field != nil {
 		value = *field
@@ -191,11 +192,11 @@ func or[T any](field *T) (value T) {
 // at returns the path of an entry of a list.
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// MaxPullSecrets is how many pull secrets one ServiceAccount may have, as a Store.
+// MaxPullSecrets is the number of pull secrets of one ServiceAccount, as of a Store.
 const MaxPullSecrets = 8
 
-// ReferenceNamespace returns the namespace of the objects that resources of a namespace
-// reference, which is this one, or that resources of the cluster reference if owner is empty.
+// ReferenceNamespace returns the namespace of referenced objects: the owner's, or the cluster
+// resource namespace if owner is empty.
 func (o *Objects) ReferenceNamespace(owner string) string {
 	if owner == "" {
 		return o.ForCluster()
@@ -203,8 +204,8 @@ func (o *Objects) ReferenceNamespace(owner string) string {
 	return owner
 }
 
-// Locate returns the object that a reference in a namespace names. No schema says which names
-// an API server accepts.
+// Locate returns the object that a reference in a namespace names. No schema checks such
+// names.
 func Locate(namespace, kind, name string) (policy.ObjectRef, error) {
 	switch {
 	case name == "":
@@ -218,9 +219,9 @@ func Locate(namespace, kind, name string) (policy.ObjectRef, error) {
 }
 
 // Named returns the objects that f names in a namespace, and the pull secrets of an account
-// that it names. It leaves out names that cannot be those of objects.
+// that it names. It omits names that objects cannot have.
 func (f Field) Named(namespace string, pulls map[policy.ObjectRef][]string) []policy.ObjectRef {
-	if f.Kind != KindSecret && f.Kind != KindConfigMap && f.Use != PullAccount { // tokens are no objects
+	if f.Kind != KindSecret && f.Kind != KindConfigMap && f.Use != PullAccount { // tokens are not objects
 		return nil
 	}
 	source, err := Locate(namespace, f.Kind, f.Name)

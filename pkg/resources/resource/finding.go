@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// Severity says what a finding costs.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities, the worst first.
@@ -18,43 +18,43 @@ const (
 	// Error means that images which should be denied may run, that images which should be allowed do
 	// not, or that something is refused.
 	Error Severity = "error"
-	// Warning means that it will break, or is slower or weaker than it should be.
+	// Warning means that something will break, or is slower or weaker than it should be.
 	Warning Severity = "warning"
-	// Note deserves a look: what was checked does not alone decide whether anything is wrong.
+	// Note deserves a look: the checked data alone does not show whether anything is wrong.
 	Note Severity = "note"
 )
 
 // Rank orders severities, the worst first.
 func (s Severity) Rank() int { return slices.Index([]Severity{Error, Warning, Note}, s) }
 
-// Finding is one thing that is wrong, in a cluster, in files or in a repository.
+// Finding is one problem in a cluster, in files or in a repository.
 type Finding struct {
 	// ID names the kind of finding. Programs may depend on it.
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
-	// Object is what it is about, the zero value if that is a whole file.
+	// Object is the affected object, the zero value for a whole file.
 	Object policy.ObjectRef `json:"object,omitzero"`
-	// Tenant is the team whose matter it is, if it is one's.
+	// Tenant is the team that can fix it, "" if none can.
 	Tenant string `json:"tenant,omitempty"`
-	// File and Line, from 1, are where it was found; empty and 0 in a cluster.
+	// File and Line, from 1, are its position; empty and 0 in a cluster.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Field is its path, such as spec.rules[0].images; empty if it is not about one.
+	// Field is its path, such as spec.rules[0].images; empty if it is not about a field.
 	Field string `json:"field,omitempty"`
-	// Message says what is wrong, Why what it leads to.
+	// Message says what is wrong, and Why what the consequence is.
 	Message string `json:"message"`
 	Why     string `json:"why,omitempty"`
-	// Fix says what to do, Command does it: a line for a POSIX shell. Both are empty if Message says
-	// enough.
+	// Fix says what to do, and Command does it: a line for a POSIX shell. Both are empty if Message
+	// says enough.
 	Fix     string `json:"fix,omitempty"`
 	Command string `json:"command,omitempty"`
 	// Keep names the setting without which the next upgrade undoes the command, if there is one.
 	Keep string `json:"keep,omitempty"`
-	// Docs is where a page explains the ID, if one does.
+	// Docs is the page that explains the ID, if there is one.
 	Docs string `json:"docs,omitempty"`
 }
 
-// String returns what is wrong with what, and why that matters, in one line without where it is.
+// String returns the object, the problem and the consequence in one line, without a position.
 func (f Finding) String() string {
 	var parts []string
 	switch {
@@ -82,22 +82,22 @@ func (f Finding) Remedied() string {
 	return f.String() + "; " + f.Remedy()
 }
 
-// Unchecked names what could not be checked.
+// Unchecked describes a check that was not possible.
 type Unchecked struct {
-	// IDs are the findings that were not looked for; they may exist all the same.
+	// IDs are the findings that the check would look for; they may exist.
 	IDs []string `json:"ids"`
-	// Missing is the permission that is missing, such as "list providers.externaldata.gatekeeper.sh",
-	// empty if it is not about a permission.
+	// Missing is the missing permission, such as "list providers.externaldata.gatekeeper.sh", empty
+	// for other causes.
 	Missing string `json:"missingPermission,omitempty"`
-	// Role is the ClusterRole that has the permission, as Why says, "" for the one of the chart for check.
+	// Role is the ClusterRole with the permission, as Why says, "" for the chart's role for check.
 	Role string `json:"-"`
-	// Unpublished means that only the process knows, and has not said.
+	// Unpublished means that only the process knows, and has not published it.
 	Unpublished bool   `json:"-"`
 	Why         string `json:"why"`
 }
 
-// ShellWord quotes one word of a [Finding.Command]. A name that came from the cluster is never more
-// than a word, and never shows anything but ASCII.
+// ShellWord quotes one word of a [Finding.Command]. A name from the cluster always stays one word
+// of ASCII.
 func ShellWord(s string) string {
 	special := strings.IndexFunc(s, func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -109,7 +109,7 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(ascii(s), "'", `'\''`) + "'"
 }
 
-// ascii writes other characters, and those that control a terminal, as JSON has them.
+// ascii escapes other characters, and control characters, as JSON does.
 func ascii(s string) string {
 	var b strings.Builder
 	for _, r := range s {

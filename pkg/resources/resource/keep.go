@@ -13,35 +13,36 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Limits on what is kept of one resource in memory, in bytes of JSON. The CRDs
-// limit the text of a spec to the same numbers, but count characters.
+// Limits on one resource in memory, in bytes of JSON. The CRDs limit the text of a spec to
+// the same numbers, but count characters.
 const (
 	// MaxSpecBytes limits a spec.
 	MaxSpecBytes = 64 << 10
 	// MaxTrustStoreBytes limits the spec of a TrustStore or ClusterTrustStore, which may
 	// hold a trusted root and a CA.
 	MaxTrustStoreBytes = 96 << 10
-	// maxStatusBytes limits a status. Anyone with permissions on the status can write one; a
-	// larger one is forgotten and then written again.
+	// maxStatusBytes limits a status. Anyone with permissions on the status can write one; Keep
+	// drops a larger one, which is then written again.
 	maxStatusBytes = 64 << 10
-	// maxConditionBytes limits the reason and message of a condition. What compiling writes is
-	// cut to 2 KiB.
+	// maxConditionBytes limits the reason and message of a condition. Compiling cuts its own to
+	// 2 KiB.
 	maxConditionBytes = 3 << 10
-	// maxFingerprints and maxFingerprintBytes limit those of trust material: what compiling writes.
+	// maxFingerprints and maxFingerprintBytes limit the fingerprints of trust material: as
+	// compiling writes them.
 	maxFingerprints     = 16
 	maxFingerprintBytes = 128
 )
 
 // specBytes is the annotation of a resource whose spec was dropped, with the spec's size. It
-// is meant to exist in memory only, and means nothing on an object that has a spec.
+// only exists in memory, and means nothing on an object with a spec.
 const specBytes = v1beta1.Group + "/spec-bytes"
 
-// Keep reduces a resource to what compiling and writing statuses need: the identity from
-// its metadata, the spec and the status. It drops a spec that exceeds [MaxSpecBytes] or
-// [MaxTrustStoreBytes]; [Oversized] then reports the size. Of a Tenant, which only
-// platform admins write, it drops managed fields alone. What was kept is kept as it is.
+// Keep reduces a resource to what compiling and writing statuses need: the identity from its
+// metadata, the spec and the status. It drops a spec that exceeds [MaxSpecBytes] or
+// [MaxTrustStoreBytes]; [Oversized] then reports the size. Of a Tenant, which only platform
+// admins write, it only drops managed fields. A second call changes nothing.
 //
-// Nobody may write an object that was kept back to an API server, except for its status.
+// Never write a reduced object to an API server, except for its status.
 func Keep(object v1beta1.Object) error {
 	if _, ok := object.(*v1beta1.Tenant); ok {
 		object.SetManagedFields(nil)
@@ -61,7 +62,7 @@ func Keep(object v1beta1.Object) error {
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // an API server does not, and expressions have many <, > and &
+	encoder.SetEscapeHTML(false) // as API servers do; expressions have many <, > and &
 	if err := encoder.Encode(object); err != nil {
 		return fmt.Errorf("measure %s: %w", RefOf(object), err)
 	}
@@ -79,8 +80,8 @@ func Keep(object v1beta1.Object) error {
 	return nil
 }
 
-// reduceStatus keeps of a status what Landwaiter writes. A condition that is too long is not its
-// own, and is written again.
+// reduceStatus keeps the parts of a status that Landwaiter writes. A condition that is too long
+// is not Landwaiter's, and is written again.
 func reduceStatus(object v1beta1.Object) {
 	status := object.CommonStatus()
 	var kept []metav1.Condition
@@ -102,7 +103,7 @@ func reduceStatus(object v1beta1.Object) {
 	}
 }
 
-// Strip drops the metadata of an object that others may fill: labels, annotations,
+// Strip drops the metadata of an object that others can fill: labels, annotations,
 // finalizers, owner references and managed fields.
 func Strip(object metav1.Object) {
 	object.SetAnnotations(nil)
@@ -117,13 +118,13 @@ func field(object v1beta1.Object, name string) reflect.Value {
 	return reflect.ValueOf(object).Elem().FieldByName(name)
 }
 
-// dropped reports whether Keep dropped the spec, and how large it was.
+// dropped reports whether Keep dropped the spec, and its size.
 func dropped(object v1beta1.Object) (size string, ok bool) {
 	size, ok = object.GetAnnotations()[specBytes]
 	if !ok {
 		return "", false
 	}
-	_, err := strconv.Atoi(size) // anybody may write the annotation on a resource without a spec
+	_, err := strconv.Atoi(size) // anyone can write the annotation on a resource without a spec
 	return size, err == nil && len(size) <= 20 && field(object, "Spec").IsZero()
 }
 

@@ -1,6 +1,6 @@
-// Package resource holds resources between reading and compiling: the objects from
-// an API server or from files, those that could not be read, and the problems that
-// their owners should fix. It does no I/O.
+// Package resource holds resources between reading and compiling: objects from an API server
+// or from files, objects that could not be read, and the problems that their owners should
+// fix. It does no I/O.
 package resource
 
 import (
@@ -27,25 +27,25 @@ type Objects struct {
 	Namespaces []corev1.Namespace
 	Secrets    []corev1.Secret
 	ConfigMaps []corev1.ConfigMap
-	// ServiceAccounts are those whose pull secrets Stores use.
+	// ServiceAccounts are the accounts whose pull secrets Stores use.
 	ServiceAccounts []corev1.ServiceAccount
 	// Resources are objects of the kinds in [v1beta1.Kinds].
 	Resources []v1beta1.Object
 	// Broken holds objects that exist but could not be read. They deny where they
 	// would have applied.
 	Broken []Broken
-	// Unreadable lists what a person who read the objects lacks permission for, and Person says that
-	// a person did, on a machine that may not reach what resources keep outside the cluster. Both are
-	// empty in the cluster and for files.
+	// Unreadable lists objects that the person who read the others has no permission for, and Person
+	// says that a person did, on a machine that may not reach external sources. Both are empty in the
+	// cluster and for files.
 	Unreadable []Unreadable
 	Person     bool
-	// ClusterResourceNamespace is where the Secrets, ConfigMaps and ServiceAccounts are that
-	// cluster resources reference; empty is [DefaultClusterResourceNamespace].
+	// ClusterResourceNamespace is the namespace of the Secrets, ConfigMaps and ServiceAccounts
+	// that cluster resources reference; empty is [DefaultClusterResourceNamespace].
 	ClusterResourceNamespace string
 }
 
-// DefaultClusterResourceNamespace is where objects that cluster resources reference are,
-// unless a flag says otherwise: Landwaiter's own namespace, as it is called by default.
+// DefaultClusterResourceNamespace is the default namespace of objects that cluster resources
+// reference: the default name of Landwaiter's own namespace.
 const DefaultClusterResourceNamespace = "landwaiter-system"
 
 // ForCluster returns the namespace of the objects that cluster resources reference.
@@ -74,8 +74,7 @@ func (o *Objects) Add(objects ...runtime.Object) error {
 	return nil
 }
 
-// CountResources returns how many resources of landwaiter.dev there are, with broken
-// ones.
+// CountResources returns the number of resources of landwaiter.dev, including broken ones.
 func (o *Objects) CountResources() int {
 	n := len(o.Resources)
 	for _, b := range o.Broken {
@@ -86,7 +85,7 @@ func (o *Objects) CountResources() int {
 	return n
 }
 
-// InNamespaces returns the names of namespaces that are among the objects, or that have
+// InNamespaces returns the names of namespaces that are among the objects, or that contain
 // any, sorted.
 func (o *Objects) InNamespaces() []string {
 	names := map[string]bool{}
@@ -123,9 +122,9 @@ func RefOf(object v1beta1.Object) policy.ObjectRef {
 // SpecOf returns a pointer to the spec of a resource, which every kind has.
 func SpecOf(object v1beta1.Object) any { return field(object, "Spec").Addr().Interface() }
 
-// Broken is an object whose kind, namespace and name are known, but not its
-// content. Secrets, ConfigMaps, ServiceAccounts and Namespaces may be broken too. Reason is the reason
-// of the resulting problems; it defaults to [policy.ReasonInvalid].
+// Broken is an object whose kind, namespace and name are known, but not its content. Secrets,
+// ConfigMaps, ServiceAccounts and Namespaces may be broken too. Reason is the reason of the resulting
+// problems; it defaults to [policy.ReasonInvalid].
 type Broken struct {
 	Source policy.ObjectRef
 	Reason policy.Reason
@@ -139,12 +138,12 @@ type Problem struct {
 	Message string
 }
 
-// IsIgnored reports whether the problem is only that the object is of a kind that
-// Landwaiter does not use.
+// IsIgnored reports whether the problem is only that Landwaiter does not use the kind of the
+// object.
 func (p Problem) IsIgnored() bool { return p.Reason == policy.ReasonIgnored }
 
-// NotFetched is in the message of each problem that there is only because whoever compiles does
-// not fetch: the resource may be right.
+// NotFetched is in the message of each problem that only exists because the caller does not
+// fetch external data: the resource may be right.
 const NotFetched = "is not fetched here"
 
 // Reasoned attaches a reason to err, for [ReasonOf].
@@ -157,8 +156,8 @@ type reasoned struct {
 
 func (r reasoned) Unwrap() error { return r.error }
 
-// Outside attaches to err that nothing in the resource is wrong, and what to do, for [policy.OutsideOf]. Its reason is
-// [policy.ReasonUnreadable].
+// Outside marks err as caused by something outside the resource, with the advice for [policy.OutsideOf]. Its reason
+// is [policy.ReasonUnreadable].
 func Outside(remedy string, err error) error {
 	return outside{error: Reasoned(policy.ReasonUnreadable, err), remedy: remedy}
 }
@@ -173,10 +172,10 @@ func (o outside) Unwrap() error { return o.error }
 // Outside implements the interface of [policy.OutsideOf].
 func (o outside) Outside() string { return o.remedy }
 
-// grantedBy begins the end of a message about a missing permission.
+// grantedBy is the beginning of the last part of a message about a missing permission.
 const grantedBy = "; grant it with: "
 
-// Ungranted returns err for a permission that is missing, followed by the command that grants it.
+// Ungranted returns err for a missing permission, followed by the command that grants it.
 func Ungranted(err error, command string) error { return ungranted{error: err, command: command} }
 
 type ungranted struct {
@@ -188,8 +187,8 @@ func (u ungranted) Error() string { return u.error.Error() + grantedBy + u.comma
 
 func (u ungranted) Unwrap() error { return u.error }
 
-// CutGrant returns message without the command that err names at its end, and that command, ""
-// if err is about something else or message is cut.
+// CutGrant splits message into the text and the command that err names at its end. The command
+// is "" if err has another cause or message is cut.
 func CutGrant(message string, err error) (before, command string) {
 	var missing ungranted
 	if errors.As(err, &missing) {
@@ -213,32 +212,33 @@ func ReasonOf(err error) policy.Reason {
 // list in a namespace or in the cluster. The object may exist, and may be broken.
 type Unreadable struct {
 	Source policy.ObjectRef
-	Why    string // which permission is missing, in one clause
+	Why    string // the missing permission, in one clause
 }
 
 // refusedBecause is the annotation of a resource that this version's schema refuses, with the
-// reason. No object of an API server has it: the key is none that an API server accepts.
+// reason. No API server accepts its key, so no stored object has it.
 const refusedBecause = v1beta1.Group + "/refused because"
 
-// AndDenies begins the end of the condition Ready of a policy that cannot be used, which says whose
+// AndDenies begins the last part of the condition Ready of an unusable policy, which says whose
 // images are denied because of it.
 const AndDenies = "; Landwaiter denies "
 
-// RefusedBySchema begins what is said of a resource that a cluster stored and this version's schema
+// RefusedBySchema begins the error of a resource that a cluster stored and this version's schema
 // refuses.
 const RefusedBySchema = "this version's CRD refuses it: "
 
-// Schemas tell why an API server with this version's CRDs refuses a resource, nil if it does not.
+// Schemas returns why an API server with this version's CRDs refuses a resource, nil if it does
+// not.
 type Schemas interface {
 	Refuses(ctx context.Context, object metav1.Object) error
 }
 
-// Refuse returns an object in the place of one that this version's schema refuses, though the
-// cluster stored it. It is broken: it has the identity, the status and the size of the object,
-// but no spec, so that nothing that the spec names is read. It keeps only what says whose images it
-// denies, so that it denies no others: a Tenant its spec, a policy its scope, enforcementAction and
-// tags, and a Store its registries. A ClusterStore also keeps its proxy, which no Store of a
-// namespace may go around.
+// Refuse replaces an object that the cluster stored, but that this version's schema refuses. The
+// result is broken: it has the identity, the status and the size of the object, but no spec, so
+// that nothing that the spec names is read. It only keeps the fields that determine whose images it
+// denies, so that it denies no others: of a Tenant its spec, of a policy its scope,
+// enforcementAction and tags, and of a Store its registries. A ClusterStore also keeps its proxy,
+// which no Store of a namespace may bypass.
 func Refuse(object v1beta1.Object, why error) v1beta1.Object {
 	made, _ := object.DeepCopyObject().(v1beta1.Object)
 	annotations := map[string]string{refusedBecause: RefusedBySchema + why.Error(), withheldBytes: strconv.Itoa(Size(object))}
@@ -259,12 +259,13 @@ func Refuse(object v1beta1.Object, why error) v1beta1.Object {
 	return made
 }
 
-// reachOf returns what of a policy says where and whether it denies.
+// reachOf returns the parts of a policy that say where it applies and whether it denies.
 func reachOf(spec v1beta1.VerificationPolicySpec) v1beta1.VerificationPolicySpec {
 	return v1beta1.VerificationPolicySpec{Scope: spec.Scope, EnforcementAction: spec.EnforcementAction, Tags: spec.Tags}
 }
 
-// Refused returns why the schema refuses a resource, as [Refuse] notes it; nil if it does not.
+// Refused returns why the schema refuses a resource, as recorded by [Refuse]; nil if it does
+// not.
 func Refused(object v1beta1.Object) error {
 	why, noted := object.GetAnnotations()[refusedBecause]
 	if !noted {

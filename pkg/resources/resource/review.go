@@ -18,26 +18,27 @@ func ReviewReasons() []string {
 // does not do what its author meant.
 func NeedsReview(reason policy.Reason) bool { return slices.Contains(ReviewReasons(), string(reason)) }
 
-// ReviewSeverity returns how much a reason of the condition NeedsReview of a resource matters.
+// ReviewSeverity returns the severity of a reason of the condition NeedsReview of a resource.
 func ReviewSeverity(source policy.ObjectRef, reason policy.Reason) Severity {
 	switch {
 	case reason == policy.ReasonIdentityForAnyone:
 		return Error
 	case reason == policy.ReasonPlaceholder:
-		return Note // it lets nobody in
+		return Note // it admits nobody
 	case reason == policy.ReasonRuleTooBroad && source.Kind == v1beta1.KindVerificationPolicy:
-		return Note // the team may have decided so
+		return Note // the team may have intended it
 	}
 	return Warning
 }
 
-// inReview comes between what to do and why in the message of the condition NeedsReview.
+// inReview separates the advice from the cause in the message of the condition NeedsReview.
 const inReview = ". Why: "
 
-// ReviewMessage returns the message of the condition NeedsReview. What to do comes first, because long messages are cut.
+// ReviewMessage returns the message of the condition NeedsReview. The advice comes first, because long messages are
+// cut.
 func ReviewMessage(fix, why string) string { return fix + inReview + why }
 
-// SplitReview takes a message of [ReviewMessage] apart. All of another one is why.
+// SplitReview splits a message of [ReviewMessage]. Any other message is all cause.
 func SplitReview(message string) (fix, why string) {
 	if fix, why, ok := strings.Cut(message, inReview); ok {
 		return fix, why

@@ -13,24 +13,24 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Tenants says which Tenant holds each namespace. A listed namespace (the home namespace is listed)
-// beats a prefix; among equal claims the Tenant that the namespace's label names wins, then the oldest,
-// then the first by name. After a restore, ages differ from those before, and labels do not.
+// Tenants knows which Tenant holds each namespace. A listed namespace (the home namespace is listed)
+// beats a prefix; among equal claims the Tenant in the namespace's label wins, then the oldest, then
+// the first by name. A restore changes ages, but not labels.
 type Tenants struct {
 	all map[string]*v1beta1.Tenant
-	// listed holds the Tenants that list each namespace, the oldest first.
+	// listed has the Tenants that list each namespace, the oldest first.
 	listed   map[string][]*v1beta1.Tenant
 	prefixes map[string]*v1beta1.Tenant
 	labels   Labels
-	// beginnings holds, for each beginning of a prefix that ends with a dash, the oldest
-	// Tenant with such a prefix.
+	// beginnings has, for each beginning of a prefix that ends with a dash, the oldest Tenant
+	// with such a prefix.
 	beginnings map[string]*v1beta1.Tenant
-	// overlaps holds, for each Tenant whose prefix does not count, the Tenant whose
-	// prefix overlaps with it.
+	// overlaps has, for each Tenant whose prefix does not count, the Tenant with an overlapping
+	// prefix.
 	overlaps map[string]*v1beta1.Tenant
 }
 
-// Labels holds the values of the label landwaiter.dev/tenant, by namespace.
+// Labels has the values of the label landwaiter.dev/tenant, by namespace.
 type Labels map[string]string
 
 // LabelsOf returns the labels of some namespaces.
@@ -44,7 +44,7 @@ func LabelsOf(namespaces []corev1.Namespace) Labels {
 	return labels
 }
 
-// NewTenants computes who holds what. Each name may occur once.
+// NewTenants computes the holders. Each name may occur once.
 func NewTenants(tenants []*v1beta1.Tenant) *Tenants {
 	t := &Tenants{all: map[string]*v1beta1.Tenant{}, listed: map[string][]*v1beta1.Tenant{}, prefixes: map[string]*v1beta1.Tenant{},
 		beginnings: map[string]*v1beta1.Tenant{}, overlaps: map[string]*v1beta1.Tenant{}}
@@ -73,14 +73,14 @@ func NewTenants(tenants []*v1beta1.Tenant) *Tenants {
 	return t
 }
 
-// Labelled returns the same Tenants, with the labels of namespaces.
+// Labelled returns the same Tenants with the labels of namespaces.
 func (t *Tenants) Labelled(labels Labels) *Tenants {
 	labelled := *t
 	labelled.labels = labels
 	return &labelled
 }
 
-// Labels returns the labels of namespaces, which must not be modified.
+// Labels returns the labels of namespaces. Callers must not modify them.
 func (t *Tenants) Labels() Labels { return t.labels }
 
 // Relabelled returns the same Tenants with one label changed, "" for none, and whether another Tenant
@@ -113,8 +113,8 @@ func listedBy(tenant *v1beta1.Tenant) []string {
 	return append([]string{tenant.Spec.HomeNamespace}, others...)
 }
 
-// overlapping returns the oldest Tenant whose prefix begins with the given one, or the
-// other way round. It costs the same however many Tenants there are.
+// overlapping returns the oldest Tenant whose prefix begins with the given one, or vice
+// versa. Its cost does not depend on the number of Tenants.
 func (t *Tenants) overlapping(prefix string) *v1beta1.Tenant {
 	for beginning := range beginningsOf(prefix) {
 		if tenant := t.prefixes[beginning]; tenant != nil {
@@ -124,7 +124,7 @@ func (t *Tenants) overlapping(prefix string) *v1beta1.Tenant {
 	return t.beginnings[prefix]
 }
 
-// beginningsOf yields what text begins with up to each of its dashes.
+// beginningsOf yields the beginnings of text that end with a dash.
 func beginningsOf(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i, r := range text {
@@ -138,7 +138,7 @@ func beginningsOf(text string) iter.Seq[string] {
 // Named returns a Tenant by its name, nil if there is none.
 func (t *Tenants) Named(name string) *v1beta1.Tenant { return t.all[name] }
 
-// Lists reports whether a Tenant names a namespace itself, and not by its prefix.
+// Lists reports whether a Tenant names a namespace itself, rather than by its prefix.
 func (t *Tenants) Lists(namespace string) bool { return len(t.listed[namespace]) > 0 }
 
 // Holder returns the Tenant that holds a namespace, nil if none does. The namespace need
@@ -163,9 +163,9 @@ func (t *Tenants) Holder(namespace string) *v1beta1.Tenant {
 	return nil
 }
 
-// Certain reports whether t suffices to say who holds a namespace and the holder's home namespace, whatever Tenants there
-// are besides: the labels name the holder, and no claim of another Tenant could be stronger, or the holder's status says
-// so.
+// Certain reports whether t alone determines who holds a namespace and the holder's home namespace, whatever other
+// Tenants exist: the labels name the holder, and no claim of another Tenant could be stronger, or the holder's status
+// says so.
 func (t *Tenants) Certain(namespace string) bool {
 	holder := t.Holder(namespace)
 	if holder == nil {
@@ -179,12 +179,12 @@ func (t *Tenants) Certain(namespace string) bool {
 	return sure(namespace) && sure(holder.Spec.HomeNamespace)
 }
 
-// covers reports whether a prefix, "" for none, is one of a namespace.
+// covers reports whether a prefix, "" for none, covers a namespace.
 func covers(prefix, namespace string) bool {
 	return prefix != "" && len(prefix) < len(namespace) && strings.HasPrefix(namespace, prefix)
 }
 
-// Held says which Tenant holds a namespace, and why that one does. Some Tenant has to.
+// Held says which Tenant holds a namespace, and why. Some Tenant must hold it.
 func (t *Tenants) Held(namespace string) string {
 	holder := t.Holder(namespace)
 	why := "is older"
@@ -242,7 +242,7 @@ func (t *Tenants) ActiveNamespaces(tenant *v1beta1.Tenant, existing []corev1.Nam
 	return members
 }
 
-// Conflict says what of a Tenant another one has, "" if nothing.
+// Conflict describes what another Tenant holds of a Tenant's claims, "" if nothing.
 func (t *Tenants) Conflict(tenant *v1beta1.Tenant) string {
 	var taken []string
 	if other := t.overlaps[tenant.Name]; other != nil {

@@ -29,14 +29,14 @@ func (o ordered) Validate(value any, _ ...schemavalidation.ValidationOption) *va
 	return found
 }
 
-// place is a value, and what its schema says of it.
+// place is a value with its schema.
 type place struct {
 	name, path string
 	of         *spec.Schema
 	value      any
 }
 
-// check adds the errors of a value and of what is below it. A value of the wrong type has only that error.
+// check adds the errors of a value and of its content. A value of the wrong type has only that error.
 func (p place) check(found *validate.Result) {
 	var below []place
 	at := func(name string, of *spec.Schema, path string) validate.ValueValidator {
@@ -68,7 +68,7 @@ func isMistyped(err error) bool {
 	return ok && wrong.Code() == errors.InvalidTypeCode
 }
 
-// later notes a value instead of validating it.
+// later queues a value instead of validating it.
 type later func(value any)
 
 // SetPath implements [validate.ValueValidator].
@@ -86,7 +86,7 @@ func (l later) Validate(value any) *validate.Result {
 // listIndex matches the index of a list in a path.
 var listIndex = regexp.MustCompile(`\[(\d+)\]`)
 
-// inOrder sorts errors by their paths, those of lists by number, and returns at most the first [maxFaults].
+// inOrder sorts errors by their paths, list entries by index, and returns at most the first [maxFaults].
 func inOrder(errs field.ErrorList) field.ErrorList {
 	keys, apart := make(map[*field.Error]string, len(errs)), strings.NewReplacer(".", "\x00", "[", "\x00")
 	for _, e := range errs {

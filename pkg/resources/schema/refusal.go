@@ -16,12 +16,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Refuses returns an error if the schema refuses a resource that was decoded, a pointer to one
-// of the types of landwaiter.dev, whole: it must have its spec. The status does not count: others than the resource's owner write it. Nor do
-// labels and annotations, which every API server checks by itself.
+// Refuses returns an error if the schema refuses a whole decoded resource, a pointer to one of the types of
+// landwaiter.dev with its spec. It ignores the status, which the resource's owner does not write, and labels and
+// annotations, which every API server checks by itself.
 //
-// A typed object does not say whether a field without a pointer was left out or is zero.
-// Such a field counts as left out, as it does for package compile.
+// A typed object does not say whether a field without a pointer was omitted or is zero. Such
+// a field counts as omitted, as it does for package compile.
 func (s *Set) Refuses(ctx context.Context, object metav1.Object) error {
 	value := reflect.ValueOf(object).Elem()
 	kind := value.Type().Name() // as the API machinery requires
@@ -36,14 +36,14 @@ func (s *Set) Refuses(ctx context.Context, object metav1.Object) error {
 	return s.refuses(ctx, kind, map[string]any{"spec": spec, "metadata": metadata})
 }
 
-// RefusesText is [Set.Refuses] for a resource as it was written in JSON.
+// RefusesText is [Set.Refuses] for a resource as JSON text.
 func (s *Set) RefusesText(ctx context.Context, kind string, text []byte) error {
 	var object map[string]any
 	if err := utiljson.Unmarshal(text, &object); err != nil {
 		return err
 	}
 	if metadata, ok := object["metadata"].(map[string]any); ok {
-		delete(metadata, "creationTimestamp") // null in what tools print
+		delete(metadata, "creationTimestamp") // null in output of tools
 	}
 	delete(object, "status")
 	return s.refuses(ctx, kind, object)
@@ -74,8 +74,8 @@ func refusal(errs field.ErrorList) error {
 	return errors.New(text)
 }
 
-// tree returns a value as JSON has it, except that an empty list or mapping stays even if its
-// field says omitempty: it is not the same as none, and schemas refuse some.
+// tree returns a value as JSON has it, except that it keeps an empty list or mapping even if
+// its field has omitempty: some schemas refuse empty values, but not missing ones.
 func tree(value reflect.Value) (any, error) {
 	if _, ok := value.Interface().(json.Marshaler); ok {
 		return marshalled(value)
@@ -167,7 +167,7 @@ type Fault struct {
 	// Field is its path, such as spec.rules[0].images; empty for the whole object.
 	Field   string
 	Message string
-	// Fix says what to do; empty if Message does.
+	// Fix says what to do; empty if Message says it.
 	Fix string
 }
 
@@ -183,8 +183,8 @@ func (f Fault) String() string {
 	return text
 }
 
-// FaultOf puts an API server's error into words. It leaves most values out: they may be long,
-// and the object has them.
+// FaultOf puts an API server's error into words. It omits most values: they may be long, and
+// the object has them.
 func FaultOf(e *field.Error) Fault {
 	f := Fault{Field: e.Field, Message: strings.TrimPrefix(e.Detail, e.Field+" in body ")}
 	if f.Field == "<nil>" {
@@ -225,11 +225,11 @@ func FaultOf(e *field.Error) Fault {
 	return f
 }
 
-// misread says why a text is no image pattern or host in the words of package image, which reads
-// these fields: their regular expressions tell nobody what to write.
+// misread explains why a text is not an image pattern or host, with the errors of package image,
+// which reads these fields: their regular expressions do not tell what to write.
 func misread(field, message, text string) string {
 	var err error
-	switch digests := strings.Contains(message, "@sha256:"); { // only those of exceptions
+	switch digests := strings.Contains(message, "@sha256:"); { // only exceptions have digests
 	case imageEntry.MatchString(field) && digests:
 		_, _, err = image.ParseSelection(text)
 	case imageEntry.MatchString(field):
@@ -254,20 +254,20 @@ func misread(field, message, text string) string {
 }
 
 var (
-	// outOfRange matches what an API server says of a number that its type cannot hold.
+	// outOfRange matches the API server's message about a number that its type cannot hold.
 	outOfRange = regexp.MustCompile(`^Checked value (must be of type .*) in (spec\.\S+)$`)
-	// tooFew matches what an API server says of a list that is too short.
+	// tooFew matches the API server's message about a list that is too short.
 	tooFew = regexp.MustCompile(`^should have at least \d+ items$`)
 	// imageEntry matches the field of an image pattern.
 	imageEntry = regexp.MustCompile(`^spec\.(\w+(\[\d+\])?\.)?images\[\d+\]$`)
 	// hostEntry matches the fields of hosts that may be patterns.
 	hostEntry = regexp.MustCompile(`^spec\.(registries|proxy\.additionalHosts)\[\d+\]$`)
-	// requireOfRule matches the field that lists what a rule requires.
+	// requireOfRule matches the field for the requirements of a rule.
 	requireOfRule = regexp.MustCompile(`^spec\.rules\[\d+\]\.require$`)
 )
 
-// atLeast says what to do about a list that is too short. A rule that requires nothing may be
-// meant to check nothing.
+// atLeast returns the fix for a list that is too short. The author of a rule that requires
+// nothing may want to check nothing.
 func atLeast(path string) string {
 	if requireOfRule.MatchString(path) {
 		return "add one, or for images that need no check write action: Allow"
@@ -275,10 +275,10 @@ func atLeast(path string) string {
 	return "add one"
 }
 
-// wrongType matches what an API server says of a value of another type than the schema's.
+// wrongType matches the API server's message about a value of the wrong type.
 var wrongType = regexp.MustCompile(`^must be of type (\w+): "(\w+)"$`)
 
-// described has the words for the types of a schema.
+// described has a description of each schema type.
 func described(of string) string {
 	switch of {
 	case "object":
@@ -295,8 +295,8 @@ func described(of string) string {
 	return "empty"
 }
 
-// typeMismatch says which type a value has and which it must have. YAML's words for true
-// and false, and numbers, are text only in quotes.
+// typeMismatch names the actual and the required type of a value. YAML's words for true and
+// false, and numbers, are only text in quotes.
 func typeMismatch(message string) (problem, fix string) {
 	found := wrongType.FindStringSubmatch(message)
 	if found == nil {

@@ -1,8 +1,8 @@
-// Package schema validates resources as an API server with this version's CRDs does when they
-// are created, with the API server's own library: unknown fields, defaults, schema, list types and
+// Package schema validates resources as an API server with this version's CRDs does when they are
+// created, with the API server's own library: unknown fields, defaults, schema, list types and
 // rules in CEL, under the API server's cost budget. A cluster may have older CRDs, which accept
-// what these refuse. The package does no I/O, does not say which images a resource applies to, and
-// refuses to call an object valid that it could not validate.
+// objects that these refuse. The package does no I/O, does not say which images a resource applies
+// to, and never calls an object valid that it could not validate.
 package schema
 
 import (
@@ -35,9 +35,9 @@ import (
 	"github.com/landwaiter/landwaiter/config/crd"
 )
 
-// Set holds the schemas of all kinds. It prepares the schema of a kind when an object of the kind
-// comes, which takes milliseconds, and drops it once it is unused: all of them take megabytes.
-// Several goroutines may use it.
+// Set holds the schemas of all kinds. It prepares the schema of a kind for the first object of
+// that kind, which takes milliseconds, and drops unused schemas: together they take megabytes. It
+// is safe for concurrent use.
 type Set struct {
 	files func() (map[string]string, error) // by kind
 	mu    sync.Mutex
@@ -50,7 +50,7 @@ type prepared struct {
 	used   bool
 }
 
-// shared keeps what is prepared from CRDs that never change, so that a process prepares each once.
+// shared keeps the schemas of CRDs that never change, so that a process prepares each once.
 var shared = newSet() //nolint:gochecknoglobals // nobody sees it change
 
 func newSet() *Set {
@@ -110,10 +110,11 @@ func (s *Set) Of(kind string) (*Schema, error) {
 	}
 	p.used = true
 	s.mu.Unlock()
-	return p.schema() // without the lock: other kinds do not wait
+	return p.schema() // without the lock, so that other kinds do not wait
 }
 
-// sweep drops the schemas that were not used since the last sweep, and comes again if some are left.
+// sweep drops the schemas that were not used since the last sweep, and schedules the next one if
+// some are left.
 func (s *Set) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +131,7 @@ func (s *Set) sweep() {
 
 // Schema is one CRD.
 type Schema struct {
-	// Namespaced says the scope of the kind.
+	// Namespaced is the scope of the kind.
 	Namespaced bool
 
 	apiVersion string
@@ -167,7 +168,7 @@ func prepare(file string) (*Schema, error) {
 	return made, nil
 }
 
-// Validate runs what an API server runs on create, which ignores the status. It removes unknown
+// Validate does what an API server does on create, which ignores the status. It removes unknown
 // fields and fills in defaults, in place. It returns the paths of the unknown fields, sorted and
 // without those below a value of the wrong type, and errors in an order that depends on nothing
 // but the object.
@@ -185,7 +186,7 @@ func (s *Schema) Validate(ctx context.Context, object map[string]any) (unknown [
 		return unknown, errs
 	}
 	broken, left := s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
-	if left < 0 { // which rules were evaluated before is chance
+	if left < 0 { // evaluation stops at random rules
 		return unknown, append(errs, field.Invalid(nil, "", "its rules cost too much to evaluate"))
 	}
 	return unknown, append(errs, inOrder(broken)...)
@@ -205,7 +206,7 @@ func hidesRules(e *field.Error) bool {
 	return false
 }
 
-// Siblings returns the names of the fields that the schema has where path ends, sorted.
+// Siblings returns the names of the fields in the schema of the object at path, sorted.
 func (s *Schema) Siblings(path string) []string {
 	at := *s.structural
 	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })

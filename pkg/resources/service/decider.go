@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
-// Finder reports whether a namespace exists. An error means that this is unknown. A
-// Finder is safe for concurrent use.
+// Finder reports whether a namespace exists. An error means that this is unknown. A Finder is
+// safe for concurrent use.
 type Finder interface {
 	Exists(ctx context.Context, namespace verify.Namespace) (bool, error)
 }
@@ -78,9 +78,8 @@ func (d *Decider) Recall(namespace verify.Namespace, ref image.Reference) (verif
 	return d.engine.Recall(config, ref)
 }
 
-// Account returns the account that a namespace's work counts against: its Tenant's, or its
-// own. That of a namespace that the snapshot does not have is known, too, because a Tenant's
-// prefix may cover it.
+// Account returns the account that pays for a namespace's work: its Tenant's, or its own. It
+// also works for a namespace outside the snapshot, because a Tenant's prefix may cover it.
 func (d *Decider) Account(namespace verify.Namespace) verify.Account {
 	if snapshot := d.set.Snapshot(); snapshot != nil {
 		return snapshot.Account(namespace)
@@ -88,9 +87,9 @@ func (d *Decider) Account(namespace verify.Namespace) verify.Account {
 	return namespace.Account()
 }
 
-// Contacts say whom to ask about policies that apply in a namespace, in the order of their names,
-// which are as [policy.ObjectRef.String] has them; "" is what no policy caused. A policy that names nobody, or does not apply, has
-// none.
+// Contacts returns the contacts of policies that apply in a namespace. It takes names as [policy.ObjectRef.String]
+// returns them, and keeps their order; "" means that no policy is the cause. A policy without a contact, or one that
+// does not apply, has none.
 func (d *Decider) Contacts(namespace verify.Namespace, names []string) []string {
 	config, err := d.currentConfig(namespace)
 	if err != nil {
@@ -114,8 +113,8 @@ func (d *Decider) Resolve(ctx context.Context, namespace verify.Namespace, ref i
 	return d.engine.Resolve(ctx, config, ref)
 }
 
-// config returns the configuration of a namespace. It does not treat a namespace
-// whose objects have not arrived yet as one without objects.
+// config returns the configuration of a namespace. It does not mistake a namespace whose
+// objects have not arrived yet for one without objects.
 func (d *Decider) config(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
 	snapshot := d.set.Snapshot()
 	switch {
@@ -168,8 +167,7 @@ type Set struct {
 	swapped chan struct{} // closed by the next Swap; nil without waiters
 }
 
-// Swap replaces the current snapshot. Requests in flight finish with the snapshot
-// that they began with.
+// Swap replaces the current snapshot. Requests in flight finish with the previous snapshot.
 func (s *Set) Swap(snapshot *resolve.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,8 +252,8 @@ func (d *Decider) currentConfig(namespace verify.Namespace) (*verify.Config, err
 	return snapshot.Config(namespace)
 }
 
-// Generation names the rules, the trust material and the exceptions in force of a namespace,
-// "" if it is not in the snapshot. Another one may give other answers.
+// Generation identifies a namespace's rules, trust material and exceptions in force, "" if
+// the namespace is not in the snapshot. Another one may give other answers.
 func (d *Decider) Generation(namespace verify.Namespace) string {
 	config, err := d.currentConfig(namespace)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Loaded says what [Load] found in a directory.
+// Loaded is the content of a directory that [Load] read.
 type Loaded struct {
-	// Problems are those of reading and compiling.
+	// Problems are the problems of reading and compiling.
 	Problems []resource.Problem
 	// Ignored counts the objects of kinds that Landwaiter does not use.
 	Ignored int
-	// Namespaces are those that files declare or have objects in, sorted.
+	// Namespaces are those that files declare or that contain objects, sorted.
 	Namespaces []string
 }
 
 // Load returns a Service with the resources in dir, for a command that runs once. Its
-// background work ends with ctx. With an empty dir there are no resources; a directory
-// without any is an error, since a verdict about it would only say that.
+// background work ends with ctx. With an empty dir there are no resources. A directory
+// without resources is an error, since a verdict about it would only say that.
 func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, error) {
 	var objects resource.Objects
 	var problems []resource.Problem
@@ -55,9 +55,9 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 	return s, loaded, err
 }
 
-// MayAllow compiles objects without reaching out. The function that it returns reports
-// whether some evidence could get an image allowed in a namespace, and what is no image is
-// not. Without an image it reports that of any image, and without a namespace of any
+// MayAllow compiles objects without network access. The returned function reports whether
+// some evidence could get an image allowed in a namespace; it returns false for an invalid
+// image. Without an image it answers for any image, and without a namespace for any
 // namespace.
 func MayAllow(objects resource.Objects) func(namespace, name string) bool {
 	s, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(objects), nil)
@@ -94,7 +94,7 @@ func distinct(reading, compiling []resource.Problem) []resource.Problem {
 	})...)
 }
 
-// Open returns a Service with objects that somebody has read, for a command that runs once. Its background work ends with ctx.
+// Open returns a Service with the given objects, for a command that runs once. Its background work ends with ctx.
 func Open(ctx context.Context, objects resource.Objects, options Options) (*Service, []resource.Problem, error) {
 	options.Wait = true
 	s, err := New(options, AnyNamespace{})
@@ -105,8 +105,8 @@ func Open(ctx context.Context, objects resource.Objects, options Options) (*Serv
 	return s, s.Apply(ctx, objects), nil
 }
 
-// Rehearse returns what decides by other objects, and the problems of these. Both
-// share connections and caches, whose keys tell them apart. What is in force in s stays.
+// Rehearse returns a decider for other objects, and their problems. Both share connections
+// and caches, whose keys distinguish them. The resources in force in s stay.
 func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Decider, []resource.Problem) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -124,7 +124,7 @@ func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Deci
 	return NewDecider(set, s.engine, AnyNamespace{}), problems
 }
 
-// united returns the sources of both lists, each once.
+// united returns the distinct sources of both lists.
 func united(a, b []external.Source) []external.Source {
 	all := slices.Clone(a)
 	for _, source := range b {

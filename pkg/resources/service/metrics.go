@@ -14,21 +14,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 )
 
-// Register registers the metrics of the caches, of requests to registries and of
-// resources; those of Redis only if it is configured. Call it once.
+// Register registers the metrics of the caches, of requests to registries and of resources;
+// those of Redis only if it is configured. Call it once.
 func (s *Service) Register(metrics *prometheus.Registry) {
 	s.registerMemory(metrics)
 	s.registerRedis(metrics)
 	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(s.set, time.Now), newTenantNamespaces(s.namespaces, s.Tenant))
 }
 
-// counted registers a counter whose value is kept elsewhere.
+// counted registers a counter whose value is stored elsewhere.
 func counted(metrics *prometheus.Registry, value *atomic.Int64, name, help string, labels prometheus.Labels) {
 	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "landwaiter_" + name, Help: help, ConstLabels: labels},
 		func() float64 { return float64(value.Load()) }))
 }
 
-// measured registers a gauge whose value is kept elsewhere.
+// measured registers a gauge whose value is stored elsewhere.
 func measured(metrics *prometheus.Registry, value func() int64, name, help string, labels prometheus.Labels) {
 	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "landwaiter_" + name, Help: help, ConstLabels: labels},
 		func() float64 { return float64(max(value(), 0)) })) // an entry may leave before it is counted
@@ -68,12 +68,12 @@ func (s *Service) registerRedis(metrics *prometheus.Registry) {
 	counted(metrics, &stats.RoundTrips, "redis_round_trips_total", "Round trips to Redis for reads; those of one request travel together. With --redis-url.", nil)
 }
 
-// otherLabel stands for all values past a limit. A namespace of that name shares its
+// otherLabel is the label of all values beyond a limit. A namespace of that name shares its
 // series.
 const otherLabel = "other"
 
-// maxRegistryLabels bounds the registries that have series of their own. Only
-// ClusterStores name them; further ones count as "other", like those that nobody named.
+// maxRegistryLabels bounds the registries that have their own series. Only ClusterStores name
+// them; all others count as "other".
 const maxRegistryLabels = 50
 
 // requests counts requests to registries.
@@ -120,7 +120,7 @@ func (r *requests) forget(namespace verify.Namespace) {
 	r.byNamespace.DeletePartialMatch(prometheus.Labels{"namespace": namespace.Label()})
 }
 
-// label returns host if it is one of the first that ClusterStores named.
+// label returns host if it is one of the first that ClusterStores name.
 func (r *requests) label(host string) string {
 	if host == "" {
 		return otherLabel
@@ -136,8 +136,8 @@ func (r *requests) label(host string) string {
 	return host
 }
 
-// namespaces says which namespaces have series of their own: those that exist, up to a
-// limit. Whoever asks about namespaces that do not exist takes no place from one that does.
+// namespaces tracks which namespaces have their own series: existing ones, up to a limit.
+// Requests for namespaces that do not exist use up no series.
 type namespaces struct {
 	exists func(verify.Namespace) bool
 
@@ -149,8 +149,8 @@ func newNamespaces(exists func(verify.Namespace) bool) *namespaces {
 	return &namespaces{exists: exists, known: map[verify.Namespace]struct{}{}}
 }
 
-// label returns the value of the label namespace: that of all others if the namespace does
-// not exist, or is past the limit.
+// label returns the value of the label namespace: "other" if the namespace does not exist, or
+// exceeds the limit.
 func (n *namespaces) label(namespace verify.Namespace) string {
 	n.mu.RLock()
 	_, known := n.known[namespace]
@@ -170,22 +170,22 @@ func (n *namespaces) label(namespace verify.Namespace) string {
 	return namespace.Label()
 }
 
-// values returns the namespaces with series of their own.
+// values returns the namespaces with their own series.
 func (n *namespaces) values() []verify.Namespace {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return slices.Sorted(maps.Keys(n.known))
 }
 
-// drop makes room for another namespace.
+// drop frees the series of a namespace.
 func (n *namespaces) drop(namespace verify.Namespace) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.known, namespace)
 }
 
-// tenantNamespaces is a collector that says which Tenant holds each namespace with series
-// of its own, so that queries can add series up by Tenant.
+// tenantNamespaces is a collector of the Tenant of each namespace with its own series, so
+// that queries can sum series by Tenant.
 type tenantNamespaces struct {
 	namespaces *namespaces
 	tenant     func(verify.Namespace) string

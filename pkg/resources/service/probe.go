@@ -15,18 +15,19 @@ import (
 )
 
 const (
-	// maxProbedRegistries bounds the registries that are asked.
+	// maxProbedRegistries bounds the registries that are probed.
 	maxProbedRegistries = 32
-	// registriesEvery is how often each is asked.
+	// registriesEvery is the interval between two probes of a registry.
 	registriesEvery = 5 * time.Minute
-	// registryRetry is how soon one that is not well is asked again. Each further time takes
-	// twice as long, because it may be one that limits requests.
+	// registryRetry is the first interval after a failed probe. It doubles each time, because
+	// the registry may limit requests.
 	registryRetry = time.Minute
-	// registryTimeout bounds one registry, so that one that hangs keeps no other from being asked.
+	// registryTimeout bounds the probe of one registry, so that a hanging registry does not delay
+	// the others.
 	registryTimeout = 3 * time.Second
 )
 
-// RedisFacts returns what Redis lets Landwaiter do, nothing without one.
+// RedisFacts returns the permissions of Landwaiter in Redis, nothing without Redis.
 func (s *Service) RedisFacts(ctx context.Context) []resource.Fact {
 	if s.redis == nil {
 		return nil
@@ -56,8 +57,8 @@ func (s *Service) RedisFacts(ctx context.Context) []resource.Fact {
 	return facts
 }
 
-// RegistryFacts returns what finds out whether the registries that ClusterStores list by name
-// answer, and what verification found missing there. It remembers what each said, so calls must not overlap.
+// RegistryFacts returns a function that probes the registries that ClusterStores list by name, and adds what
+// verification found missing there. It remembers each result, so calls must not overlap.
 func (s *Service) RegistryFacts() func(context.Context) []resource.Fact {
 	probe := &registryProbe{resolve: s.Resolve, referrers: s.registry.HasReferrers, now: time.Now, hosts: func() []string {
 		if snapshot := s.set.Snapshot(); snapshot != nil {
@@ -68,27 +69,27 @@ func (s *Service) RegistryFacts() func(context.Context) []resource.Fact {
 	return probe.look
 }
 
-// registryProbe asks the registries that ClusterStores list by name.
+// registryProbe probes the registries that ClusterStores list by name.
 type registryProbe struct {
 	hosts   func() []string
 	resolve func(context.Context, verify.Namespace, image.Reference) (image.Reference, error)
 	now     func() time.Time
-	// referrers says whether a host has the referrers API, as verification found out lately.
+	// referrers says whether a host has the referrers API, as verification recently found.
 	referrers func(host string) (has, known bool)
 
 	asked map[string]asked // by host
 }
 
-// asked is what a registry said and when it is asked again.
+// asked is a registry's last result, and the time of the next probe.
 type asked struct {
 	fact resource.Fact
-	api  resource.Fact // the last that was known, without ID until then
+	api  resource.Fact // the last known fact, without ID until there is one
 	next time.Time
 	wait time.Duration // since the time before
 }
 
-// look asks for an image that nobody has. A registry that says so is within reach. A fact
-// is kept until it is time to ask its registry again.
+// look requests an image that does not exist. A registry that says so is reachable. A fact
+// stays valid until the next probe of its registry.
 func (p *registryProbe) look(ctx context.Context) []resource.Fact {
 	hosts := slices.Compact(slices.Sorted(slices.Values(p.hosts())))
 	hosts = hosts[:min(len(hosts), maxProbedRegistries)]
@@ -121,7 +122,7 @@ func (p *registryProbe) look(ctx context.Context) []resource.Fact {
 	return facts
 }
 
-// then returns what a registry says now.
+// then returns the current fact about a registry.
 func (a asked) then(fact resource.Fact, now time.Time) asked {
 	wait := registriesEvery
 	if fact.Bad {
@@ -133,7 +134,7 @@ func (a asked) then(fact resource.Fact, now time.Time) asked {
 	return asked{fact: fact, api: a.api, next: now.Add(wait), wait: wait}
 }
 
-// apiFact says whether a registry has the referrers API.
+// apiFact returns the fact about a registry's referrers API.
 func apiFact(host string, has bool) resource.Fact {
 	if has {
 		return resource.Fact{ID: resource.FactReferrersMissing, Message: "registry " + host + " has the referrers API", About: host}

@@ -10,12 +10,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
-// maxNamespaceLabels bounds the namespaces that have series of their own. The others are
-// added up as "other".
+// maxNamespaceLabels bounds the namespaces that have their own series. The others are summed
+// as "other".
 const maxNamespaceLabels = 1000
 
-// resources is a collector that counts the resources of the current snapshot. Every
-// replica has the same, whichever writes statuses.
+// resources is a collector that counts the resources of the current snapshot. Every replica
+// has the same, regardless of which one writes statuses.
 type resources struct {
 	set                                 *Set
 	all, notReady, namespaces, loadedAt *prometheus.Desc
@@ -23,7 +23,7 @@ type resources struct {
 	now                                 func() time.Time
 
 	mu      sync.Mutex
-	of      *resolve.Snapshot // that metrics are about
+	of      *resolve.Snapshot // that metrics describe
 	at      time.Time         // when they were computed
 	metrics []prometheus.Metric
 }
@@ -61,8 +61,8 @@ func (r *resources) Collect(into chan<- prometheus.Metric) {
 	}
 }
 
-// current returns the metrics of the current snapshot, which are computed once in a while:
-// scrapes of a large cluster must not take processor time from admission.
+// current returns the metrics of the current snapshot, which are computed only once in a
+// while: scrapes of a large cluster must not take processor time from admission.
 func (r *resources) current() []prometheus.Metric {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,10 +109,10 @@ func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 	return metrics
 }
 
-// labels counts the namespaces that have a label of their own.
+// labels counts the namespaces that have their own label.
 type labels int
 
-// of returns the label of one more namespace: that of all others past the limit.
+// of returns the label of one more namespace: "other" beyond the limit.
 func (l *labels) of(namespace verify.Namespace) string {
 	if namespace == verify.Cluster {
 		return namespace.Label()
@@ -123,11 +123,11 @@ func (l *labels) of(namespace verify.Namespace) string {
 	return namespace.Label()
 }
 
-// endsKept is how long the first ends are kept, which only time changes.
+// endsKept is how long the first expiries are cached, which only time changes.
 const endsKept = time.Hour
 
-// ends returns the first end of each kind in each namespace. Past [maxNamespaceLabels], a
-// namespace shares a series with others, which has the first end of all of them.
+// ends returns the first expiry of each kind in each namespace. Beyond [maxNamespaceLabels],
+// namespaces share a series with the first expiry of all of them.
 func (r *resources) ends(snapshot *resolve.Snapshot, now time.Time) []prometheus.Metric {
 	first := map[[2]string]time.Time{}
 	var named labels

@@ -1,8 +1,8 @@
-// Package service wires everything between an image reference and its verdict:
-// the registry client, the caches, the engine, background fetching, and the current
-// resources. `landwaiter-server serve` and verify use it, and so do the
-// demo and the tests, so all of them decide alike. It reads no flags and no settings
-// from files, and it does not log: callers report what it returns.
+// Package service wires everything between an image reference and its verdict: the registry
+// client, the caches, the engine, background fetching, and the current resources.
+// `landwaiter-server serve` and verify use it, and so do the demo and the tests, so all of
+// them decide in the same way. It reads no flags and no settings from files, and it does not
+// log: callers report its results.
 package service
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// ExceptionLimits are what an admin allows of exceptions.
+// ExceptionLimits are an admin's limits on exceptions.
 type ExceptionLimits = resource.ExceptionLimits
 
 // Defaults of ExceptionLimits, for flags.
@@ -49,17 +49,16 @@ type Options struct {
 	Redis *Redis
 	// Cache replaces memory and Redis, for benchmarks without a cache.
 	Cache Cache
-	// EgressHosts lists the hosts (host or host:port) that may be contacted for
-	// revocation checks, and for keys and roots that resources of a namespace keep
-	// outside the cluster.
+	// EgressHosts lists the hosts (host or host:port) that may be contacted for revocation
+	// checks, and for external keys and roots of namespaced resources.
 	EgressHosts []string
-	// External configures how to fetch what resources keep outside the cluster. Its Hosts
-	// are set from EgressHosts. Its Proxy and Endpoints are those of the registry client, too.
+	// External configures the fetching of external data. Its Hosts are set from EgressHosts. It
+	// also gets the Proxy and Endpoints of the registry client.
 	External external.Options
-	// Exceptions are what an admin allows of exceptions.
+	// Exceptions are an admin's limits on exceptions.
 	Exceptions ExceptionLimits
-	// ClusterResourceNamespace is where objects are that the resources of [Service.Apply]
-	// reference as cluster resources, if they do not say it themselves.
+	// ClusterResourceNamespace is the namespace of objects that cluster resources of
+	// [Service.Apply] reference, unless the objects name another one.
 	ClusterResourceNamespace string
 	// Wait lets checks wait for external data, for commands. A server answers
 	// Undecided and fetches the data for the retry.
@@ -88,9 +87,9 @@ type Service struct {
 
 	cache      Cache
 	memory     *cache.Memory // nil if Options.Cache replaces it
-	evidence   *cache.Memory // likewise
+	evidence   *cache.Memory // nil if Options.Cache replaces it
 	redis      *cache.Redis  // nil without one
-	namespaces *namespaces   // with series of their own
+	namespaces *namespaces   // with their own series
 	requests   *requests
 	registry   *registry.Client
 	revocation *revocation.Prefetcher
@@ -163,15 +162,15 @@ func (s *Service) Quota(namespace verify.Namespace) string {
 	return ""
 }
 
-// exists reports whether the resources that are in force are about a namespace: in a
-// cluster, whether it exists.
+// exists reports whether the resources in force cover a namespace: in a cluster, whether it
+// exists.
 func (s *Service) exists(namespace verify.Namespace) bool {
 	snapshot := s.set.Snapshot()
 	return snapshot != nil && snapshot.Has(namespace)
 }
 
-// NamespaceLabel returns what metrics call a namespace: its own name if it exists and is
-// not past a limit, else one for all others.
+// NamespaceLabel returns the namespace's label in metrics: its own name if it exists and is
+// within the limit, else a common one.
 func (s *Service) NamespaceLabel(namespace verify.Namespace) string {
 	return s.namespaces.label(namespace)
 }
@@ -218,7 +217,8 @@ func (s *Service) connectCache(options Options) error {
 	return nil
 }
 
-// UseRedis replaces the connection to Redis, if there is one: its password or certificates were changed.
+// UseRedis replaces the connection to Redis, if there is one, after its password or certificates
+// changed.
 func (s *Service) UseRedis(ctx context.Context, connection cache.Connection) error {
 	if s.redis == nil {
 		return nil
@@ -282,7 +282,7 @@ func (s *Service) Outside() resolve.Outside {
 }
 
 // External returns the fetcher of external data. A controller tells it what to fetch;
-// for others [Service.Apply] does so.
+// otherwise [Service.Apply] does.
 func (s *Service) External() *external.Fetcher { return s.external }
 
 // RedisStats returns the counters of Redis commands, nil without Redis.
@@ -335,7 +335,7 @@ func (s *Service) swap(levels resolve.Levels) []resource.Problem {
 	return problems
 }
 
-// known returns what has been fetched of what all namespaces want.
+// known returns the fetched data for the sources of all namespaces.
 func (s *Service) known(wanted map[verify.Namespace][]external.Source) external.Fetched {
 	return s.external.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// pageSize is the number of objects of one page. etcd takes 1.5 MiB an object, so a page of
-// the largest fits beside what a replica keeps.
+// pageSize is the number of objects of one page. An object in etcd has at most 1.5 MiB, so
+// even a page of the largest ones fits into the memory of a replica.
 const pageSize = 16
 
 // Reduce returns a transform for informers, which changes the object in place. Objects of type T
@@ -32,9 +32,9 @@ func Reduce[T metav1.Object](keep func(T) error) cache.TransformFunc {
 }
 
 // NewInformer returns a constructor of informers, for the option NewInformer of a
-// controller-runtime cache. Where the API server does not stream lists, they are read in
-// pages, each of which is reduced in place before the next is read: the informer itself
-// would decode a list whole. Informers list again if the API server's resource versions went back.
+// controller-runtime cache. If the API server does not stream lists, it reads them in pages and
+// reduces each page in place before the next: the informer itself would decode the whole list.
+// Informers list again if the API server's resource versions went back.
 func NewInformer(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer {
 	return func(source cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		paged := pages{ListerWatcherWithContext: cache.ToListerWatcherWithContext(source), ListerWatcher: source, reduce: reduce, rewinds: &rewinds{}}
@@ -58,18 +58,18 @@ func (p pages) WatchWithContext(ctx context.Context, options metav1.ListOptions)
 	return p.ListerWatcherWithContext.WatchWithContext(ctx, options)
 }
 
-// ListWithContext lists all objects, reduced. It ignores a resource version and a limit in
-// options: an API server would send a list of its cache whole.
+// ListWithContext lists all objects, reduced. It ignores the resource version and limit in
+// options: with them, an API server would send the whole list from its cache.
 func (p pages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.ResourceVersion, options.ResourceVersionMatch, options.Limit = "", "", pageSize
 	reader := pager.New(p.page)
-	reader.FullListIfExpired = false // the informer begins again
+	reader.FullListIfExpired = false // the informer starts again
 	list, _, err := reader.ListWithAlloc(ctx, options)
 	p.rewinds.listed.Store(err == nil)
 	return list, err
 }
 
-// page reads one page and reduces what is on it.
+// page reads one page and reduces its objects.
 func (p pages) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := p.ListerWatcherWithContext.ListWithContext(ctx, options)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package watch watches the Kubernetes API in bounded memory, and with no more permissions than
-// it needs. [NewInformer] is for all objects of a kind: lists are read page by page, and objects
-// are reduced before they are kept. [Object] is for one Secret, ConfigMap or ServiceAccount by its
-// name: no other object of the namespace is read, so that a Role can be narrowed to the name.
+// Package watch watches the Kubernetes API in bounded memory, and with no more permissions than it
+// needs. [NewInformer] is for all objects of a kind: it reads lists page by page, and reduces
+// objects before it keeps them. [Object] is for one Secret, ConfigMap or ServiceAccount by its
+// name: it reads no other object of the namespace, so a Role can be limited to the name.
 //
-// It refuses to watch single objects of other kinds, and to let an object that it cannot read look
+// It refuses to watch single objects of other kinds. An object that it cannot read never looks
 // like one that does not exist. It does not decide what an object means.
 package watch
 
@@ -36,7 +36,7 @@ type Object struct {
 	changed func()
 
 	mu       sync.Mutex
-	answered bool           // the API server returned the object, said that there is none, or denied access
+	answered bool           // the API server returned the object, reported that it does not exist, or denied access
 	object   runtime.Object // nil: does not exist
 	err      error          // why the object cannot be read
 }
@@ -109,8 +109,8 @@ func (w *Object) set(found any) error {
 	return nil
 }
 
-// reduce drops what nobody reads, before anything is kept of it: metadata but for the roles of a
-// TUF repository, and all of a ServiceAccount but for its pull secrets.
+// reduce drops everything that nobody reads before the object is kept: all metadata except the
+// roles of a TUF repository, and everything in a ServiceAccount except its pull secrets.
 func reduce(object runtime.Object) {
 	if named, ok := object.(metav1.Object); ok {
 		var kept map[string]string
@@ -157,7 +157,7 @@ func (w *Object) fail(err error) {
 	}
 }
 
-// store receives what a reflector finds.
+// store receives the events of a reflector.
 type store struct{ watch *Object }
 
 var _ cache.ReflectorStore = store{}
@@ -182,7 +182,7 @@ func (s store) Replace(list []any, _ string) error {
 	return s.watch.set(nil)
 }
 
-// listWatch returns what lists and watches the one object, and an example of its type.
+// listWatch returns functions that list and watch the one object, and an example of its type.
 func (w *Object) listWatch(clients kubernetes.Interface) (cache.ListerWatcher, runtime.Object, error) {
 	switch w.kind {
 	case "Secret":
@@ -198,14 +198,14 @@ func (w *Object) listWatch(clients kubernetes.Interface) (cache.ListerWatcher, r
 	return nil, nil, fmt.Errorf("watch %s: only Secrets, ConfigMaps and ServiceAccounts can be watched", w)
 }
 
-// listed makes a reflector list first: a list that is streamed takes longer, and the watch would
-// keep a buffer of its size.
+// listed makes a reflector list first: a streamed list takes longer, and the watch would keep a
+// buffer of its size.
 type listed struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what a reflector asks.
+// IsWatchListSemanticsUnSupported is called by reflectors.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
-// byName narrows a list and a watch to the object of that name.
+// byName restricts a list and a watch to the object of that name.
 func byName[L runtime.Object](name string, list func(context.Context, metav1.ListOptions) (L, error),
 	watching func(context.Context, metav1.ListOptions) (watch.Interface, error)) listed {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rewinds notices resource versions that went back, as after etcd was restored from a backup. A
-// watch from a resource version that the API server has not reached gets no events until it is reached,
-// and no error: what was read before the restore would stay in force.
+// rewinds detects resource versions that went back, as after etcd was restored from a backup. A watch
+// from a resource version that the API server has not reached gets no events until then, and no error:
+// objects from before the restore would stay in force.
 type rewinds struct {
 	// listed is set by a list, after which the first watch needs no check.
 	listed atomic.Bool
 }
 
-// check returns an error after which a reflector lists again, if the API server is before the resource
-// version that a watch would begin at. It reads one object, from etcd.
+// check returns an error that makes a reflector list again, if the API server is behind the resource
+// version at which a watch would begin. It reads one object, from etcd.
 func (r *rewinds) check(ctx context.Context, options metav1.ListOptions, list func(context.Context, metav1.ListOptions) (runtime.Object, error)) error {
 	from, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
 	if r.listed.Swap(false) || err != nil || from == 0 {
@@ -32,7 +32,7 @@ func (r *rewinds) check(ctx context.Context, options metav1.ListOptions, list fu
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return fmt.Errorf("ask for the resource version: %w", err)
 	case err != nil:
-		// After another error, such as of an etcd that is slow, a reflector would read everything again.
+		// On another error, such as from a slow etcd, a reflector would read everything again.
 		return apierrors.NewTooManyRequestsError("ask for the resource version: " + err.Error())
 	}
 	read, err := meta.ListAccessor(one)

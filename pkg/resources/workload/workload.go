@@ -1,6 +1,6 @@
-// Package workload finds the images of a pod and the pods of a workload, the same for
-// everything that looks at what runs. It is pure, and parses no references: what users
-// wrote is returned as it is.
+// Package workload finds the images of a pod and the pods of a workload, for everything that
+// inspects running pods. It is pure, and does not parse references: it returns them as users
+// wrote them.
 package workload
 
 import (
@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ContainerType is the part of a pod that has an image.
+// ContainerType is the type of a pod's field with an image.
 type ContainerType string
 
-// The types: what of a pod has an image.
+// The types of fields with an image.
 const (
 	InitContainer      ContainerType = "initContainer"
 	Container          ContainerType = "container"
@@ -34,10 +34,10 @@ type Image struct {
 	Image         string // as written, not parsed
 }
 
-// Images returns the images of a pod in the order of its fields: init containers,
-// containers, ephemeral containers, and volumes of type image. A container without an
-// image is left out, and so is one with a blank image, which OpenShift's image triggers
-// replace in workloads and the API server refuses in Pods.
+// Images returns the images of a pod in the order of its fields: init containers, containers,
+// ephemeral containers, and volumes of type image. It omits containers without an image or
+// with a blank one, which OpenShift's image triggers replace in workloads and the API server
+// refuses in Pods.
 func Images(spec *corev1.PodSpec) iter.Seq[Image] {
 	return func(yield func(Image) bool) {
 		give := func(of ContainerType, name, image string) bool {
@@ -66,15 +66,15 @@ func Images(spec *corev1.PodSpec) iter.Seq[Image] {
 	}
 }
 
-// Object is a Pod or workload, as far as it says what runs.
+// Object is a Pod or workload, with the fields that determine what runs.
 type Object struct {
 	APIVersion, Kind string
 	Meta             *metav1.ObjectMeta
 	Pod              *corev1.PodSpec // or that of its pods
 }
 
-// Of returns what a Pod or workload says. It returns false for objects of other kinds.
-// PodTemplates are such: nothing runs them by themselves.
+// Of returns a Pod or workload as Object. It returns false for objects of other kinds,
+// including PodTemplates, which nothing runs by themselves.
 func Of(object runtime.Object) (Object, bool) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -118,7 +118,7 @@ type Running struct {
 	Image         string // normalised
 }
 
-// maxOwnerBytes bounds each part of an owner. The API server bounds none, and objects that
+// maxOwnerBytes bounds each field of an owner. The API server does not, but objects that
 // exist have shorter ones.
 const maxOwnerBytes = 317
 
@@ -126,8 +126,8 @@ func isPrintable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < '!' || r > '~' }) < 0
 }
 
-// Owner returns the controller of an object, the zero value if it has none, or one that no
-// object can be.
+// Owner returns the controller of an object, the zero value if it has none, or an impossible
+// one.
 func Owner(meta *metav1.ObjectMeta) Ref {
 	owner := metav1.GetControllerOfNoCopy(meta)
 	if owner == nil || len(owner.APIVersion) > maxOwnerBytes || len(owner.Kind) > maxOwnerBytes || len(owner.Name) > maxOwnerBytes || len(owner.UID) > maxOwnerBytes ||
@@ -137,11 +137,11 @@ func Owner(meta *metav1.ObjectMeta) Ref {
 	return Ref{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}
 }
 
-// templateHash is the label by which Deployments tell their ReplicaSets and pods apart.
+// templateHash is the label by which Deployments distinguish their ReplicaSets and pods.
 const templateHash = "pod-template-hash"
 
-// Deployment returns the name of the Deployment that a ReplicaSet's pod seems to be of, ""
-// if there is none. A Deployment names its ReplicaSets after itself and the hash of their
+// Deployment returns the name of the Deployment that probably owns a ReplicaSet's pod, "" if
+// there is none. A Deployment names its ReplicaSets after itself and the hash of their
 // template, so ReplicaSets need no watch; the caller checks that the Deployment exists.
 func Deployment(pod *metav1.ObjectMeta) string {
 	owner, hash := Owner(pod), pod.Labels[templateHash]

@@ -1,4 +1,4 @@
-// Package remote has no code of its own: its rooms fetch from registries and other
+// Package remote has no code of its own. Its packages fetch from registries and other
 // servers, and keep answers and verdicts for a time.
 //
 //   - egress: the guarded way out: host lists, address guard, proxies, limits.
@@ -7,6 +7,6 @@
 //   - external: trust material and registry logins of clouds, Vault and TUF repositories.
 //   - cache: verdicts, in memory and sealed in Redis.
 //
-// Every answer from outside is bounded in bytes and time, and counted to the quota owner that
+// Every external answer is bounded in bytes and time, and counted to the quota owner that
 // caused it.
 package remote

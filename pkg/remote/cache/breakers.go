@@ -16,7 +16,8 @@ import (
 // breaker is the circuit breaker of one server, for reads or for writes.
 type breaker = gobreaker.CircuitBreaker[string]
 
-// What a breaker counts. A server that is full, or read-only, answers reads.
+// The operations that a breaker counts. A server that is full, or read-only, still answers
+// reads.
 const (
 	reading = "reads"
 	writing = "writes"
@@ -25,27 +26,27 @@ const (
 // breakers holds two circuit breakers per cluster master, so that a failing master does not
 // trip the others. Without a cluster there is one server.
 type breakers struct {
-	// common are the breakers of a Redis without cluster, and otherwise those of finding the
-	// master of a key.
+	// common are the breakers of a Redis without cluster. In a cluster, they count lookups of a
+	// key's master.
 	common  map[string]*breaker
 	cluster *redis.ClusterClient // nil without a cluster
 	changed func(doing string, err error)
 
 	mu sync.Mutex
-	of map[string]*breaker // by what it counts and address
+	of map[string]*breaker // by operation and address
 
 	failingMu sync.Mutex
-	failing   map[string]bool // what was said to fail
+	failing   map[string]bool // the reported failure
 }
 
-// failed returns what was said to fail and not to succeed since.
+// failed returns the reported failures that have not ended since.
 func (b *breakers) failed() []string {
 	b.failingMu.Lock()
 	defer b.failingMu.Unlock()
 	return slices.Collect(maps.Keys(b.failing))
 }
 
-// say tells of a change, unless it was told.
+// say reports a change once.
 func (b *breakers) say(doing string, err error) {
 	b.failingMu.Lock()
 	told := b.failing[doing] == (err != nil)
@@ -58,7 +59,8 @@ func (b *breakers) say(doing string, err error) {
 	}
 }
 
-// newBreakers returns closed breakers. failing is what fails until the first success.
+// newBreakers returns closed breakers. failing is the operation that fails until its first
+// success.
 func newBreakers(client redis.UniversalClient, failing []string, changed func(doing string, err error)) *breakers {
 	b := &breakers{of: map[string]*breaker{}, changed: changed, failing: map[string]bool{}}
 	for _, doing := range failing {
@@ -90,8 +92,8 @@ func (b *breakers) newBreaker(doing string) *breaker {
 				b.say(doing, *last.Load())
 			}
 			if to == gobreaker.StateOpen && b.cluster != nil {
-				// Another server may have taken over its slots. The client would look once a
-				// minute; this returns at once.
+				// Another server may have taken over its slots. The client would check once a minute;
+				// this returns immediately.
 				b.cluster.ReloadState(context.Background())
 			}
 		},
@@ -120,7 +122,7 @@ func (b *breakers) find(ctx context.Context, key, doing string) (*breaker, error
 	found, ok := b.of[name]
 	if !ok {
 		if len(b.of) >= maxBreakers {
-			clear(b.of) // they start over with no failures
+			clear(b.of) // they restart without failures
 		}
 		found = b.newBreaker(name)
 		b.of[name] = found

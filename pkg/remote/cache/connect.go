@@ -11,12 +11,12 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Connection says how to reach Redis.
+// Connection configures the connection to Redis.
 type Connection struct {
-	// URL such as rediss://user:password@host:6379/0, in the forms of go-redis: for
-	// Redis Cluster with addr parameters, for Sentinel with a master_name and addr
-	// parameters. With Sentinel, host, user and password are those of the Sentinels,
-	// and the username and password parameters those of Redis. rediss means TLS.
+	// URL such as rediss://user:password@host:6379/0, in the forms of go-redis: for Redis
+	// Cluster with addr parameters, for Sentinel with a master_name and addr parameters. With
+	// Sentinel, host, user and password apply to the Sentinels, and the username and password
+	// parameters to Redis. rediss means TLS.
 	URL string
 	// Mode is "standalone" (the default), "sentinel" or "cluster".
 	Mode string
@@ -70,9 +70,8 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, err
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
-		// Routing policies matter to commands without a key only. They would send COMMAND
-		// before a write, with a timeout of their own, and before every write if the user
-		// may not send it.
+		// Routing policies only matter to commands without a key. They would send COMMAND before a
+		// write, with its own timeout, and before every write if the user may not send it.
 		options.DisableRoutingPolicies = true
 		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
 		if options.TLSConfig, err = c.secure(options.TLSConfig); err != nil {
@@ -92,10 +91,10 @@ func onlyMasters(elsewhere bool) error {
 	return nil
 }
 
-// bound sets the options that keep a slow Redis within its budget. Each mode has them in a
-// type of its own.
+// bound sets the options that keep a slow Redis within its budget. Each mode has its own type
+// for them.
 func bound(heedContext *bool, retries, dials *int, dial, read, write *time.Duration) {
-	*heedContext, *retries = true, -1 // -1 is none
+	*heedContext, *retries = true, -1 // -1 means none
 	// A second dial would come after a read's whole budget: a server that refuses would
 	// use it up, and a cluster's next address would never be tried.
 	*dials = 1

@@ -15,13 +15,13 @@ import (
 
 const anyKey = "landwaiter:*"
 
-// Use is how much a namespace has in Redis.
+// Use is the usage of Redis by a namespace.
 type Use struct {
 	Keys  int
 	Bytes int64 // of values
 }
 
-// Usage returns how much each namespace has in Redis. It scans all keys, and may miss those
+// Usage returns the usage of each namespace in Redis. It scans all keys, and may miss keys
 // that change meanwhile. It stops at the first error.
 func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namespace]Use, error) {
 	var mu sync.Mutex
@@ -51,8 +51,8 @@ func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namesp
 }
 
 // Purge removes the keys of a namespace, or of cluster scope with [verify.Cluster], and
-// returns how many it removed. It continues past keys that it cannot remove, such as those
-// of a slot that is being moved, and returns the first such error in the end.
+// returns how many it removed. It continues past keys that it cannot remove, such as those of
+// a slot that is being moved, and returns the first such error at the end.
 func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace) (int, error) {
 	return remove(ctx, client, namespace, func(_ context.Context, _ redis.Cmdable, names []string) ([]string, error) { return names, nil })
 }
@@ -80,7 +80,7 @@ func purge(ctx context.Context, client redis.UniversalClient, of forgotten) erro
 	return err
 }
 
-// remove removes the keys of a namespace that choose returns.
+// remove removes the keys of a namespace that choose selects.
 func remove(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace, choose func(ctx context.Context, node redis.Cmdable, names []string) ([]string, error)) (int, error) {
 	var mu sync.Mutex
 	removed := 0
@@ -110,7 +110,7 @@ func remove(ctx context.Context, client redis.UniversalClient, namespace verify.
 	return removed, errors.Join(refused, err)
 }
 
-// number returns what a command of a pipeline counted.
+// number returns the count that a command of a pipeline returned.
 func number(command redis.Cmder) int64 {
 	if counted, ok := command.(*redis.IntCmd); ok {
 		return counted.Val()
@@ -118,8 +118,8 @@ func number(command redis.Cmder) int64 {
 	return 0
 }
 
-// scan calls do with the keys that match a pattern, in batches: those of the server, or of every
-// master of a cluster in parallel.
+// scan calls do with the keys that match a pattern, in batches: the keys of the server, or of
+// every master of a cluster in parallel.
 func scan(ctx context.Context, client redis.UniversalClient, pattern string, do func(ctx context.Context, node redis.Cmdable, names []string) error) error {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node, pattern, do) })

@@ -2,7 +2,7 @@ package cache
 
 import "time"
 
-// DefaultMemoryBytes is the size of a [Memory] cache for some 20,000 verdicts.
+// DefaultMemoryBytes is the size of a [Memory] cache for about 20,000 verdicts.
 const DefaultMemoryBytes = 64 << 20
 
 // defaultParts is how many accounts fill the memory, each with the default share.
@@ -10,34 +10,35 @@ const defaultParts = 8
 
 // Limits on Redis, which may be slow, full, or written by others.
 const (
-	// redisBudget is how much time one request may lose to Redis, for one command.
+	// redisBudget is the time that one request may spend on Redis, for one command.
 	redisBudget = 50 * time.Millisecond
-	// writeBudget bounds one write, which no request waits for. connectBudget bounds a read with
-	// opening its connection, and maxAsking how many may take longer than redisBudget.
+	// writeBudget bounds one write, for which no request waits. connectBudget bounds a read that
+	// has to open its connection, and maxAsking how many may take longer than redisBudget.
 	writeBudget   = time.Second
 	connectBudget = 2 * time.Second
 	maxAsking     = 16
-	// maxValueBytes bounds a value, written or read. A verdict takes some KiB.
+	// maxValueBytes bounds a value, written or read. A verdict takes a few KiB.
 	maxValueBytes = 256 << 10
 	// maxEvidenceBytes bounds evidence that replicas share, by its weight in memory: it usually takes 2 to 10 KiB.
-	// evidenceLifetime is how long it stays in Redis: as long as verdicts, after which a rotated key may go.
+	// evidenceLifetime is how long it stays in Redis: as long as verdicts, after which a rotated key may be
+	// removed.
 	maxEvidenceBytes = 32 << 10
 	evidenceLifetime = time.Hour
-	// maxPending bounds the queues of reads and writes; more are dropped.
+	// maxPending bounds the queues of reads and writes; further ones are dropped.
 	maxPending = 1024
 	writers    = 4
-	// maxBatch is how many values share a round trip; readers is how many round trips
-	// are in flight.
+	// maxBatch is the number of values that share a round trip; readers is the number of round
+	// trips in flight.
 	maxBatch = 64
 	readers  = 4
 	// After breakAfter failures in a row, a server gets no commands for breakFor.
 	breakAfter = 5
 	breakFor   = 2 * time.Second
-	// maxBreakers bounds the masters that have a breaker: in a cluster whose servers are
-	// replaced all the time, the number of addresses only ever grows.
+	// maxBreakers bounds the masters with a breaker: in a cluster whose servers are often
+	// replaced, the number of addresses only grows.
 	maxBreakers = 256
-	// lookBudget bounds a look at what Redis lets us do, lookLifetime is how long its key stays
-	// if it cannot be removed.
+	// lookBudget bounds a check of Redis by [Redis.Look], and lookLifetime is how long its key
+	// stays if it cannot be removed.
 	lookBudget   = 3 * time.Second
 	lookLifetime = 10 * time.Second
 	// forgetBudget bounds the removal of a namespace's keys, forgetBatch one step of it.
@@ -45,11 +46,11 @@ const (
 	forgetBatch  = 500
 	// maxAnswerBytes is longer than the errors of Redis.
 	maxAnswerBytes = 200
-	// showBatch is how many values Show has in memory at a time: whoever writes to Redis may
-	// make each as large as maxValueBytes.
+	// showBatch is the number of values that Show has in memory at a time: anyone who can write
+	// to Redis can make each as large as maxValueBytes.
 	showBatch = 32
-	// dialTimeout and ioTimeout apply to connections that no request waits for; where one
-	// waits, redisBudget comes first.
+	// dialTimeout and ioTimeout apply to connections that no request waits for; otherwise,
+	// redisBudget applies first.
 	dialTimeout = 500 * time.Millisecond
 	ioTimeout   = time.Second
 )

@@ -1,6 +1,6 @@
-// Package cache keeps verification results for a time, under the whole key, and may drop
-// any of them: a missing result is computed again. It never returns a result that has
-// expired, or one that was stored under another key.
+// Package cache keeps verification results for a time, under their whole key, and may drop
+// any of them: a missing result is computed again. It never returns an expired result, or one
+// that was stored under another key.
 package cache
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// Memory is a [verify.Cache] in this process, bounded in bytes. One account may take an
-// eighth of them. It evicts the entries that are least likely to be used again. It is safe
-// for concurrent use, and reads take no lock.
+// Memory is a [verify.Cache] in this process, bounded in bytes. One account may use an eighth
+// of them. It evicts the entries that are least likely to be used again. It is safe for
+// concurrent use, and reads take no lock.
 type Memory struct {
 	stats   memoryStats
 	entries entries
@@ -31,8 +31,8 @@ type Memory struct {
 	shareOf func(verify.Namespace) Share
 }
 
-// entries is a cache of otter. Every package that sees a type of otter compiles all
-// of its methods again, for a second or more, so none is in a field.
+// entries is a cache of otter. Every package that sees a type of otter compiles all of its
+// methods again, for a second or more, so no field has such a type.
 type entries interface {
 	GetIfPresent(key verify.Key) (timed, bool)
 	Set(key verify.Key, value timed) (timed, bool)
@@ -40,11 +40,11 @@ type entries interface {
 	Keys() iter.Seq[verify.Key]
 }
 
-// Share says which part of the memory the entries of a namespace may take.
+// Share defines the part of the memory that a namespace's entries may use.
 type Share struct {
-	// Account is charged for them; empty means that the namespace pays for itself.
+	// Account is charged for them; empty means the namespace's own account.
 	Account verify.Account
-	// Percent of the memory that the account may take; 0 is an eighth.
+	// Percent is the part of the memory that the account may use; 0 is an eighth.
 	Percent int
 }
 
@@ -87,11 +87,11 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	return m, nil
 }
 
-// Shares says who pays for the entries of a namespace, and how much it may take.
-// Without it every namespace pays for itself. Call it before the first use.
+// Shares sets the function that returns the share of a namespace. Without it, every namespace
+// has its own account. Call it before the first use.
 func (m *Memory) Shares(of func(verify.Namespace) Share) { m.shareOf = of }
 
-// share returns the account of a namespace, and how many bytes it may take.
+// share returns the account of a namespace, and the bytes that it may use.
 func (m *Memory) share(namespace verify.Namespace) (account verify.Account, bytes int64) {
 	share := m.shareOf(namespace)
 	account = cmp.Or(share.Account, namespace.Account())
@@ -110,7 +110,7 @@ func (m *Memory) Get(_ context.Context, key verify.Key) (verify.Entry, bool) {
 	return entry, ok
 }
 
-// Recall is Get, which never waits here. It counts no miss: whoever misses goes on to Get.
+// Recall is Get, which never waits here. It counts no miss, because callers then use Get.
 func (m *Memory) Recall(key verify.Key) (verify.Entry, bool) {
 	value, ok := m.entries.GetIfPresent(key)
 	if !ok || !m.now().Before(value.expires) {
@@ -152,8 +152,8 @@ func (m *Memory) Forget(namespace verify.Namespace) {
 	}
 }
 
-// weigh estimates the size of an entry in bytes: every string that it has, most of which
-// strangers write, and a fixed sum for the structures around them.
+// weigh estimates the size of an entry in bytes: its strings, most of which strangers write,
+// and a fixed size for the structures around them.
 func weigh(key verify.Key, entry verify.Entry) uint32 {
 	const structure, perObjection, perFinding = 832, 112, 400
 	v := &entry.Verdict
@@ -173,7 +173,7 @@ func weigh(key verify.Key, entry verify.Entry) uint32 {
 	return uint32(max(0, min(n, 1<<30)))
 }
 
-// weighEvidence estimates the bytes that evidence takes.
+// weighEvidence estimates the size of evidence in bytes.
 func weighEvidence(e *verify.Evidence) int {
 	const perList, perDescriptor, perContent = 128, 256, 128
 	n := len(e.Listing) + len(e.Refused) + weighDescriptor(e.Subject)
@@ -189,7 +189,7 @@ func weighEvidence(e *verify.Evidence) int {
 	return n
 }
 
-// weighDescriptor estimates what a descriptor has besides its own structure.
+// weighDescriptor estimates the size of a descriptor in addition to its own structure.
 func weighDescriptor(d ocispec.Descriptor) int {
 	const perAnnotation, perPlatform = 64, 384
 	n := len(d.Data) + len(d.MediaType) + len(d.Digest) + len(d.ArtifactType)
@@ -235,9 +235,9 @@ func weighValue(value any) int {
 	return n
 }
 
-// shares keeps each account's entries within its share of the memory: an account that
-// keeps asking about new images drops its own oldest entries, not those of others. Reads
-// do not take its lock.
+// shares keeps each account's entries within its share of the memory: an account that keeps
+// asking about new images evicts its own oldest entries, not those of others. Reads do not
+// take its lock.
 type shares struct {
 	mu sync.Mutex
 	of map[verify.Account]*share
@@ -250,14 +250,14 @@ type share struct {
 	of    map[verify.Key]*list.Element
 }
 
-// charge is what an entry takes of its account's share.
+// charge is the size of an entry that its account is charged.
 type charge struct {
 	key    verify.Key
 	weight int64
 }
 
-// add charges an entry to an account that may have most bytes, and returns the keys
-// that must go for it.
+// add charges an entry to an account with a limit of most bytes, and returns the keys to
+// evict for it.
 func (s *shares) add(account verify.Account, key verify.Key, weight, most int64) (drop []verify.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +286,7 @@ func (s *shares) add(account verify.Account, key verify.Key, weight, most int64)
 	return drop
 }
 
-// remove discharges an entry that is gone.
+// remove discharges an evicted entry.
 func (s *shares) remove(account verify.Account, key verify.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

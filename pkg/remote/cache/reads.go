@@ -15,7 +15,7 @@ import (
 type read struct {
 	name   string
 	until  time.Time
-	answer chan readAnswer // has room for one
+	answer chan readAnswer // buffered, for one value
 }
 
 type readAnswer struct {
@@ -40,7 +40,7 @@ func (r *Redis) ask(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// gather adds the reads that are waiting already. It never waits.
+// gather adds the reads that are already waiting. It never waits.
 func (r *Redis) gather(first read) []read {
 	batch := []read{first}
 	for len(batch) < maxBatch {
@@ -54,8 +54,8 @@ func (r *Redis) gather(first read) []read {
 	return batch
 }
 
-// readBatch asks every server for its values in parallel: a server that is down must not
-// cost the values of others.
+// readBatch reads from every server in parallel: a server that is down must not cost the
+// values of others.
 func (r *Redis) readBatch(ctx context.Context, batch []read) {
 	limited, cancel := context.WithTimeout(ctx, redisBudget)
 	defer cancel()
@@ -63,7 +63,7 @@ func (r *Redis) readBatch(ctx context.Context, batch []read) {
 	byBreaker := map[*breaker][]read{}
 	for _, wanted := range batch {
 		if time.Now().After(wanted.until) {
-			continue // its request waits no more
+			continue // its request no longer waits
 		}
 		found, err := server.breakers.find(limited, wanted.name, reading)
 		if err != nil {
@@ -79,8 +79,8 @@ func (r *Redis) readBatch(ctx context.Context, batch []read) {
 	running.Wait()
 }
 
-// readFrom asks one server for values in one round trip, and waits until limited ends. The round trip may take longer:
-// a connection that is being opened must be there for the next request.
+// readFrom reads from one server in one round trip, and waits until limited ends. The round trip may take longer: a
+// connection that is being opened must be ready for the next request.
 func (r *Redis) readFrom(ctx, limited context.Context, server *server, breaker *breaker, reads []read) {
 	_, err := breaker.Execute(func() (string, error) {
 		select {
@@ -106,7 +106,7 @@ func (r *Redis) readFrom(ctx, limited context.Context, server *server, breaker *
 	if err == nil {
 		return
 	}
-	for _, wanted := range reads { // those that have no answer
+	for _, wanted := range reads { // reads without an answer
 		select {
 		case wanted.answer <- readAnswer{err: err}:
 		default:
@@ -114,14 +114,14 @@ func (r *Redis) readFrom(ctx, limited context.Context, server *server, breaker *
 	}
 }
 
-// errSlow means that a server did not answer within the time that a request waits.
+// errSlow means that a server did not answer within a request's budget.
 var errSlow = fmt.Errorf("no answer within %s", redisBudget)
 
 // errBusy means that too many reads are taking too long, perhaps of another server.
 var errBusy = errors.New("too many reads of Redis are waiting")
 
-// values answers reads in one round trip. It reads a range of each value, because whoever wrote it chose its
-// length. Without an answer to any, it returns the error.
+// values answers reads in one round trip. It reads a limited range of each value, because anyone who can
+// write to Redis chooses its length. Without an answer to any, it returns the error.
 func (s *server) values(ctx context.Context, reads []read) error {
 	values := make([]*redis.StringCmd, len(reads))
 	_, err := s.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -130,7 +130,7 @@ func (s *server) values(ctx context.Context, reads []read) error {
 		}
 		return nil
 	})
-	// If a login or SELECT is refused, the commands are not sent, and do not say so.
+	// If a login or SELECT is refused, the commands are not sent and have no error.
 	if err != nil && !slices.ContainsFunc(values, func(v *redis.StringCmd) bool { return v.Err() != nil }) {
 		return err
 	}

@@ -16,26 +16,25 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// Stats counts outcomes of asking Redis. All fields may be read at any time.
+// Stats counts outcomes of queries to Redis. All fields may be read at any time.
 type Stats struct {
 	Hits, Misses, Failures, Skipped, Dropped atomic.Int64
-	// Unopened are values that failed authentication: foreign, moved, changed, or sealed
-	// with a key that is no longer configured.
+	// Unopened counts values that failed authentication: foreign, moved, changed, or sealed with
+	// a key that is no longer configured.
 	Unopened atomic.Int64
-	// RoundTrips are those of reads; several reads may share one.
+	// RoundTrips counts round trips of reads; several reads may share one.
 	RoundTrips atomic.Int64
 }
 
-// Redis holds verdicts and evidence that replicas share, for [Chain]. It costs a request little time at
-// most, and its failures fail no request: after some of them a server gets no commands for
-// a while. It stores verdicts and evidence.
+// Redis stores verdicts and evidence that replicas share, for [Chain]. It costs a request little time
+// at most, and its failures fail no request: after some of them a server gets no commands for a while.
 type Redis struct {
 	Stats Stats
 
-	// Changed, if set before Run, is called when Redis stops being asked, with the last error, and with nil when it
-	// answers again. doing is "reads" or "writes", with an address in a cluster. It must not wait.
+	// Changed, if set before Run, is called when Redis is no longer queried, with the last error, and with nil when
+	// it answers again. doing is "reads" or "writes", with an address in a cluster. It must not block.
 	Changed func(doing string, err error)
-	// PassTTL and DenyTTL, if set before Run, bound how long a verdict of another replica is used: its clock may be ahead.
+	// PassTTL and DenyTTL, if set before Run, bound how long another replica's verdict is used: its clock may be ahead.
 	PassTTL, DenyTTL time.Duration
 
 	current atomic.Pointer[server]
@@ -45,7 +44,7 @@ type Redis struct {
 	reads   chan read
 	writes  chan write
 	forgets chan forgotten
-	// asking bounds the round trips that take longer than their request waits.
+	// asking bounds the round trips that outlast their requests.
 	asking chan struct{}
 }
 
@@ -62,8 +61,8 @@ type write struct {
 	ttl   time.Duration
 }
 
-// NewRedis returns a cache in the Redis of client. It reads and writes while Run runs.
-// Values of another version are a miss, because a later version may decide otherwise.
+// NewRedis returns a cache in the Redis of client. It reads and writes while Run runs. Values
+// of another version are a miss, because a later version may decide differently.
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
 	r := &Redis{seal: seal, version: version, now: now, reads: make(chan read, maxPending), writes: make(chan write, maxPending),
 		forgets: make(chan forgotten, maxPending), asking: make(chan struct{}, maxAsking)}
@@ -71,7 +70,7 @@ func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func
 	return r
 }
 
-// serve returns a server. failing is what failed at the one that it replaces.
+// serve returns a server. failing is the operation that failed on its predecessor.
 func (r *Redis) serve(client redis.UniversalClient, failing []string) *server {
 	s := &server{UniversalClient: client}
 	s.breakers = newBreakers(client, failing, func(doing string, err error) {
@@ -95,13 +94,13 @@ func (r *Redis) Use(ctx context.Context, client redis.UniversalClient) {
 		next.breakers.cluster.ReloadState(ctx)
 	}
 	r.current.Store(next)
-	_ = was.Close() // nothing is to be told about what is no longer used
+	_ = was.Close() // changes of an unused server are not reported
 }
 
 // Run reads and writes until ctx ends, then closes the client and returns its error.
 func (r *Redis) Run(ctx context.Context) error {
 	if cluster := r.current.Load().breakers.cluster; cluster != nil {
-		cluster.ReloadState(ctx) // returns at once, so that no request waits for it
+		cluster.ReloadState(ctx) // returns immediately, so that no request waits for it
 	}
 	var running sync.WaitGroup
 	for range writers {
@@ -120,7 +119,7 @@ func (r *Redis) Run(ctx context.Context) error {
 	return nil
 }
 
-// each calls do with what comes, one after the other, until ctx ends.
+// each calls do for each item, one after the other, until ctx ends.
 func each[T any](ctx context.Context, from <-chan T, do func(context.Context, T)) {
 	for {
 		select {
@@ -182,7 +181,7 @@ func (r *Redis) longest(entry verify.Entry) time.Duration {
 	return cmp.Or(r.DenyTTL, verify.DefaultDenyTTL)
 }
 
-// open opens a value, and returns it as it was written and the entry that it is.
+// open opens a value. It returns the value as written, and its entry.
 func open(seal *Seal, of scope, name string, value []byte) (wire wireEntry, entry verify.Entry, expires time.Time, err error) {
 	if len(value) > maxValueBytes {
 		return wire, entry, expires, fmt.Errorf("the value is larger than %d bytes", maxValueBytes)
@@ -198,7 +197,7 @@ func open(seal *Seal, of scope, name string, value []byte) (wire wireEntry, entr
 	return wire, entry, expires, err
 }
 
-// scopeOf returns whose keys seal the value of a key.
+// scopeOf returns the scope whose keys seal the value of a key.
 func scopeOf(key verify.Key) scope { return scope{namespace: key.Namespace, uid: key.UID} }
 
 // put queues an entry to be written, or drops it.
@@ -246,9 +245,9 @@ func (r *Redis) store(ctx context.Context, w write) {
 	}
 }
 
-// Forget removes the keys of a namespace asynchronously, as far as Redis allows. Those that
-// stay cannot be found under another UID, and expire: also those of a namespace that this replica has not
-// read or written. Another cluster may have a namespace with the same name in the same Redis.
+// Forget removes the keys of a namespace asynchronously, if Redis allows it. Remaining keys cannot be
+// found under another UID, and expire. This includes keys of a namespace that this replica has not read
+// or written: another cluster may have a namespace of that name in the same Redis.
 func (r *Redis) Forget(namespace verify.Namespace) {
 	uids := r.seal.uids(namespace)
 	if namespace == verify.Cluster || len(uids) == 0 {
@@ -261,7 +260,7 @@ func (r *Redis) Forget(namespace verify.Namespace) {
 	}
 }
 
-// forgotten is a deleted namespace with the UIDs that it had.
+// forgotten is a deleted namespace with its UIDs.
 type forgotten struct {
 	namespace verify.Namespace
 	uids      []string

@@ -29,8 +29,8 @@ type Seal struct {
 	seen map[verify.Namespace][]string // the UIDs that each namespace had, the latest last
 }
 
-// scope is whose values a key seals. Cluster scope has no UID, nor has a namespace
-// whose file gives none.
+// scope is the owner of the values that a key seals. Cluster scope has no UID, nor has a
+// namespace whose file gives none.
 type scope struct {
 	namespace verify.Namespace
 	uid       string
@@ -38,11 +38,11 @@ type scope struct {
 
 // master is a master key.
 type master struct {
-	root    []byte // what HKDF extracted from it
+	root    []byte // the key that HKDF extracted from it
 	version keyVersion
 }
 
-// keyVersion names a master key in the values that it sealed.
+// keyVersion identifies the master key that sealed a value.
 type keyVersion [4]byte
 
 // scopedKeys are the keys of one scope, one for each master key.
@@ -51,11 +51,11 @@ type scopedKeys struct {
 	sealers []cipher.AEAD
 }
 
-// A value is its header (format, version of the key, expiry, and the UID with its length), and what
-// [cipher.NewGCMWithRandomNonce] makes of the content. Authenticated with it are the header, which says where it
-// ends, and the whole cache key.
+// A value is its header (format, version of the key, expiry, and the UID with its length), followed by the
+// output of [cipher.NewGCMWithRandomNonce] for the content. The header, which contains its own length, and the
+// whole cache key are authenticated data.
 const (
-	// sealFormat begins every value; another layout is another byte.
+	// sealFormat is the first byte of every value. Another layout needs another byte.
 	sealFormat = 3
 
 	expiryAt   = 1 + len(keyVersion{})
@@ -108,7 +108,8 @@ func newMaster(secret []byte) (master, error) {
 	return master{root: root, version: keyVersion(version)}, nil
 }
 
-// sealer returns the cipher of a scope. The length of the namespace keeps two scopes from having one label.
+// sealer returns the cipher of a scope. The length of the namespace ensures that two scopes have different
+// labels.
 func (m master) sealer(of scope) (cipher.AEAD, error) {
 	key, err := hkdf.Expand(sha256.New, m.root, fmt.Sprintf("landwaiter cache 3 %d %s %s", len(of.namespace), of.namespace, of.uid), masterBytes)
 	if err != nil {
@@ -121,8 +122,8 @@ func (m master) sealer(of scope) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// sealers returns the ciphers of a scope, one for each master key. It remembers those of one UID for each
-// namespace: a namespace has one at a time.
+// sealers returns the ciphers of a scope, one for each master key. It caches those of one UID for each
+// namespace: a namespace has one UID at a time.
 func (s *Seal) sealers(of scope) ([]cipher.AEAD, error) {
 	s.mu.RLock()
 	found, ok := s.keys[of.namespace]
@@ -150,7 +151,7 @@ func (s *Seal) sealers(of scope) ([]cipher.AEAD, error) {
 	return found.sealers, nil
 }
 
-// uids returns the latest UIDs for which values of a namespace were sealed or opened.
+// uids returns the latest UIDs of a namespace for which values were sealed or opened.
 func (s *Seal) uids(namespace verify.Namespace) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -176,7 +177,8 @@ func (s *Seal) close(of scope, key string, plain []byte, expires time.Time) ([]b
 	return sealers[0].Seal(sealed, nil, plain, authenticated(sealed, key)), nil //nolint:gosec // the cipher makes the nonce
 }
 
-// authenticated returns what the tag vouches for besides the value. The header says where it ends.
+// authenticated returns the authenticated data in addition to the value. The header contains its
+// own length.
 func authenticated(header []byte, key string) []byte {
 	return append(header[:len(header):len(header)], key...)
 }
@@ -209,7 +211,7 @@ func (s *Seal) open(of scope, key string, sealed []byte) ([]byte, time.Time, err
 	return nil, time.Time{}, err
 }
 
-// sealedFor returns the UID that a value claims to be sealed for. Nothing vouches for it
+// sealedFor returns the UID that a value claims to be sealed for. It is not authenticated
 // before the value is opened.
 func sealedFor(sealed []byte) (uid string, err error) {
 	if len(sealed) < leastBytes || sealed[0] != sealFormat || len(sealed) < leastBytes+int(sealed[uidAt-1]) {
@@ -218,5 +220,5 @@ func sealedFor(sealed []byte) (uid string, err error) {
 	return string(sealed[uidAt : uidAt+int(sealed[uidAt-1])]), nil
 }
 
-// headBytes are enough of a value for [sealedFor].
+// headBytes is the length of a value's beginning that [sealedFor] needs.
 const headBytes = int64(leastBytes + maxUID)

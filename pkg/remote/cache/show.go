@@ -18,31 +18,31 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// Shown is one value in Redis, opened for a cluster admin. It has what a denial says, and
+// Shown is one value in Redis, opened for a cluster admin. It has the text of a denial, and
 // no evidence.
 type Shown struct {
 	Kind  string
 	Image string // host/repository@digest
-	// UID is that of the namespace when the value was sealed.
+	// UID is the namespace's UID when the value was sealed.
 	UID, Generation, Program string
-	// Verdict is Undecided, which is never kept, if the value did not open.
+	// Verdict is Undecided, which is never cached, if the value did not open.
 	Verdict          policy.Verdict
 	Written, Expires time.Time
 	// Unopened says why the value did not open; the fields above are then empty.
 	Unopened error
 }
 
-// Listing is what [Show] found.
+// Listing is the result of [Show].
 type Listing struct {
 	Entries []Shown
-	// Keys is how many keys were looked at, Unopened how many of them did not open, and
-	// LeftOff how many entries are past the limit.
+	// Keys is the number of keys that were read, Unopened the number that did not open, and
+	// LeftOff the number of entries beyond the limit.
 	Keys, Unopened, LeftOff int
 }
 
-// Show opens the values of a namespace, or of cluster scope with [verify.Cluster], and
-// returns at most limit of them, without evidence. If of is not empty, they are those of one repository, host/repository, or
-// of one digest of it, host/repository@digest. Which image a value that does not open is about is unknown, so it is only counted
+// Show opens the values of a namespace, or of cluster scope with [verify.Cluster], and returns at most limit of them,
+// without evidence. If of is not empty, they are the values of one repository, host/repository, or of one digest of
+// it, host/repository@digest. The image of a value that does not open is unknown, so such values are only counted
 // then. It scans all keys, as [Usage] does, and stops at the first error.
 func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespace verify.Namespace, of string, limit int) (Listing, error) {
 	var mu sync.Mutex
@@ -57,7 +57,7 @@ func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespa
 			for i, name := range batch {
 				switch _, kind := readKey(name); {
 				case values[i].Val() == "": // it expired meanwhile
-				case kind == string(verify.KindEvidence): // it says nothing about the image
+				case kind == string(verify.KindEvidence): // its image is another one
 					found.Keys++
 				default:
 					found.add(shownOf(seal, namespace, name, []byte(values[i].Val())), of, limit)
@@ -73,7 +73,8 @@ func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespa
 	return found, err
 }
 
-// readValues returns the beginning of each value: whoever wrote it chose its length.
+// readValues returns the beginning of each value: anyone who can write to Redis chooses its
+// length.
 func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]*redis.StringCmd, error) {
 	values := make([]*redis.StringCmd, len(names))
 	if _, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -87,8 +88,8 @@ func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]*red
 	return values, nil
 }
 
-// shownOf opens one value, with the keys of the UID that its header names: a header that
-// lies names keys that do not fit.
+// shownOf opens one value, with the keys of the UID in its header: with a wrong UID, no key
+// fits.
 func shownOf(seal *Seal, namespace verify.Namespace, name string, value []byte) Shown {
 	_, kind := readKey(name)
 	shown := Shown{Kind: kind, Verdict: policy.NotDecided(policy.ObjectRef{}, "")}
@@ -129,24 +130,24 @@ func (l *Listing) add(shown Shown, of string, limit int) {
 // lookKey is in no namespace: a namespace has no underscore.
 const lookKey = "landwaiter:_look:probe"
 
-// Condition is what Redis lets Landwaiter do.
+// Condition is the state of Redis and Landwaiter's permissions in it.
 type Condition struct {
-	// Err says why Redis does not answer, nil if it does. Answer is what it said, if it refuses every command.
+	// Err is why Redis does not answer, nil if it does. Answer is its answer if it refuses every command.
 	Err    error
 	Answer string
-	// Took is how long a read took on a connection that was open. Slow says that no request waits so long.
+	// Took is how long a read took on an open connection. Slow says that no request waits that long.
 	Took time.Duration
 	Slow bool
-	// Denied are the commands that Landwaiter needs and its user may not send.
+	// Denied are the commands that Landwaiter needs but its user may not send.
 	Denied []string
-	// Memory is false if the user may not ask for the settings of memory. Full is the policy of
-	// a Redis that refuses writes once it is full, and Refused the answer of one that is.
+	// Memory is false if the user may not read the memory settings. Full is the policy of a
+	// Redis that refuses writes once it is full, and Refused the answer of a Redis that is full.
 	Memory  bool
 	Full    string
 	Refused string
 }
 
-// Look tries each command that Landwaiter sends, on a key of its own.
+// Look tries each command that Landwaiter sends, on a separate key.
 func (r *Redis) Look(ctx context.Context) Condition {
 	ctx, cancel := context.WithTimeout(ctx, lookBudget)
 	defer cancel()
@@ -194,8 +195,8 @@ func (r *Redis) Look(ctx context.Context) Condition {
 	return found
 }
 
-// shown returns the text of an error for people. Of what Redis answered, it shows only what says what is wrong and nothing
-// else: other answers may have an address, or what a server that does not know the command was sent: the password.
+// shown returns the text of an error for people. Of Redis' answers, it only shows those that contain nothing but the
+// error: others may contain an address, or the arguments of an unknown command, such as the password.
 func shown(err error) string {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -224,15 +225,15 @@ func setting(text, name string) string {
 	return ""
 }
 
-// MemoryStats counts what happens to the entries of one kind in memory. All fields may be
-// read at any time.
+// MemoryStats counts events of one kind of entries in memory. All fields may be read at any
+// time.
 type MemoryStats struct {
 	// Hits and Misses are lookups. An expired entry is a miss.
 	Hits, Misses atomic.Int64
-	// Overflowed are entries that had to go because the memory was full, OverShare those
-	// that had to go because their account had no more of it.
+	// Overflowed counts entries that were evicted because the memory was full, OverShare entries
+	// that were evicted because their account had used up its share.
 	Overflowed, OverShare atomic.Int64
-	// Entries and Bytes are what is kept now, in estimated bytes.
+	// Entries and Bytes are the current number and estimated bytes.
 	Entries, Bytes atomic.Int64
 }
 
@@ -249,8 +250,8 @@ func (s *MemoryStats) left(weight uint32, overflow bool) {
 	}
 }
 
-// memoryStats has the counters of each kind, on cache lines of their own: all requests
-// count here.
+// memoryStats has the counters of each kind, on separate cache lines: all requests count
+// here.
 type memoryStats struct {
 	_       [64]byte
 	verdict MemoryStats
@@ -274,5 +275,5 @@ func (m *memoryStats) of(kind verify.Kind) *MemoryStats {
 // Stats returns the counters of a kind of entries.
 func (m *Memory) Stats(kind verify.Kind) *MemoryStats { return m.stats.of(kind) }
 
-// Size returns how many bytes the entries may take.
+// Size returns the maximum size of the entries in bytes.
 func (m *Memory) Size() int64 { return m.size }

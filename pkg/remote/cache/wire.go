@@ -14,16 +14,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// wireVersion is the version of what replicas share. Whatever changes the meaning of
-// a field, or adds one, takes the next number: other versions are a miss.
+// wireVersion is the version of the values that replicas share. A change that adds a field or
+// changes its meaning needs the next number: other versions are a miss.
 const wireVersion = 7
 
 // errOtherVersion means that another version of this program wrote the value.
 var errOtherVersion = errors.New("the verdict has another version")
 
-// wireEntry is a [verify.Entry] that holds a verdict or evidence, as it is sealed for Redis. It is
-// spelled out so that a renamed Go field cannot change what replicas share. There is
-// no descriptor, which only tags have, and no doubtful verdict, which is never kept.
+// wireEntry is a [verify.Entry] that holds a verdict or evidence, as it is sealed for Redis. It
+// has its own fields, so that a renamed Go field cannot change the format. It has no descriptor,
+// which only tags have, and no doubtful verdict, which is never cached.
 type wireEntry struct {
 	Version int `json:"version"`
 	origin
@@ -67,7 +67,7 @@ type wireDescriptor struct {
 	Data      []byte        `json:"data,omitempty"`
 }
 
-// origin says what a value is about, for people: the key in Redis is a hash.
+// origin describes a value for people: the key in Redis is a hash.
 type origin struct {
 	Image      string `json:"image"`
 	Generation string `json:"generation"`
@@ -121,7 +121,7 @@ func encode(entry verify.Entry, about origin) ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// decode reads what encode wrote. The error is errOtherVersion for a value of another
+// decode reads the output of encode. The error is errOtherVersion for a value of another
 // version.
 func decode(plain []byte) (wireEntry, error) {
 	var wire wireEntry
@@ -143,7 +143,7 @@ func decode(plain []byte) (wireEntry, error) {
 	return wire, nil
 }
 
-// wireEvidenceOf returns evidence as it is sealed.
+// wireEvidenceOf returns evidence in the form that is sealed.
 func wireEvidenceOf(e *verify.Evidence) *wireEvidence {
 	wire := &wireEvidence{Listed: e.Listed.UnixMilli(), Listing: e.Listing, Subject: wireDescriptorOf(e.Subject), Refused: e.Refused, Lists: map[string][]wireDescriptor{}, Content: e.Content}
 	for location, list := range e.Lists {
@@ -164,7 +164,7 @@ func (d wireDescriptor) descriptor() ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size, Data: d.Data}
 }
 
-// evidence returns what was encoded. It fails for content that is not what its digest says.
+// evidence returns the encoded evidence. It fails if content does not match its digest.
 func (w *wireEvidence) evidence() (*verify.Evidence, error) {
 	e := &verify.Evidence{Listed: time.UnixMilli(w.Listed), Listing: w.Listing, Subject: w.Subject.descriptor(), Refused: w.Refused, Lists: map[string][]ocispec.Descriptor{}, Content: w.Content}
 	for location, list := range w.Lists {
@@ -184,7 +184,7 @@ func (w *wireEvidence) evidence() (*verify.Evidence, error) {
 	return e, nil
 }
 
-// entry returns what was encoded. Only the two verdicts that are ever kept come out.
+// entry returns the encoded entry. It only returns the two verdicts that are ever cached.
 func (w wireEntry) entry() (verify.Entry, error) {
 	if w.Evidence != nil {
 		evidence, err := w.Evidence.evidence()

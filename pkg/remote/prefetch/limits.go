@@ -3,16 +3,16 @@ package prefetch
 import "time"
 
 const (
-	// defaultMaxKeys bounds the keys of one owner: each costs a goroutine, and often
-	// a connection.
+	// defaultMaxKeys is the number of keys of one owner: each costs a goroutine, and often a
+	// connection.
 	defaultMaxKeys = 64
 	// defaultFirstWait is how long an owner waits for the first answer of a key.
 	defaultFirstWait = 2 * time.Second
-	// firstRestart and lastRestart are the pauses before a Follow that panicked or
-	// returned is started again, doubled each time.
+	// firstRestart and lastRestart are the pauses before restarting a Follow that panicked or
+	// returned, doubled each time.
 	firstRestart = time.Second
 	lastRestart  = time.Minute
-	// sweepsPerIdle is how many times within Options.Idle idle keys are looked for.
+	// sweepsPerIdle is the number of sweeps for idle keys within Options.Idle.
 	sweepsPerIdle = 24
 
 	// The defaults of PollOptions.

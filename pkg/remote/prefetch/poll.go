@@ -14,8 +14,8 @@ import (
 
 // Fetched is the result of polling a key.
 type Fetched[V any] struct {
-	// Value is from the last good fetch and At is its time; both are zero if there
-	// was none. Value stays after a failure, however old it gets.
+	// Value is from the last successful fetch and At is its time; both are zero if there was
+	// none. Value stays after a failure, regardless of its age.
 	Value V
 	At    time.Time
 	// Err is why the last fetch failed, or nil.
@@ -24,27 +24,25 @@ type Fetched[V any] struct {
 
 // PollOptions configure [Poll]. The zero value is usable.
 type PollOptions[O, K comparable] struct {
-	// Refresh is the pause after a good fetch of a key (5 minutes). Jitter takes up
-	// to a tenth off, so that keys wanted together are not fetched together.
+	// Refresh is the pause after a successful fetch of a key (5 minutes). Jitter subtracts up to
+	// a tenth, so that keys wanted together are not fetched together.
 	Refresh func(key K) time.Duration
-	// FirstRetry is the pause after a failed fetch. It doubles with each further
-	// failure up to LastRetry (1 second, 1 minute).
+	// FirstRetry is the pause after a failed fetch. It doubles with each further failure up to
+	// LastRetry (1 second, 1 minute).
 	FirstRetry, LastRetry time.Duration
-	// MaxFetches is how many fetches run at a time (64) and MaxFetchesPerOwner how
-	// many for one owner (2), so that the slow servers of one do not hold up another.
+	// MaxFetches is the number of concurrent fetches (64) and MaxFetchesPerOwner the number for
+	// one owner (2), so that one owner's slow servers do not delay the others.
 	MaxFetches, MaxFetchesPerOwner int
-	// Owner returns the owner that MaxFetchesPerOwner counts a key for; nil is one
-	// owner for all keys.
+	// Owner returns the owner of a key for MaxFetchesPerOwner; nil means one owner for all keys.
 	Owner func(key K) O
-	// Apart reports whether an owner is not counted in MaxFetches, so that its fetches
-	// never wait for those of others. It is for what all share; nil counts every owner.
+	// Apart reports whether MaxFetches does not count an owner, so that its fetches never wait
+	// for others. It is for keys that everyone shares; nil counts every owner.
 	Apart func(owner O) bool
 }
 
-// Poll returns a [Follow] that fetches again and again, within the limits of
-// options. A panic in fetch counts as a failure. fetch sets its own timeout, and returns
-// only when everything that it began has ended: until then it counts, also for a key
-// that nobody wants any more.
+// Poll returns a [Follow] that fetches repeatedly, within the limits of options. A panic in
+// fetch counts as a failure. fetch sets its own timeout, and must only return when everything
+// that it started has ended: until then it counts, even if nobody wants the key any more.
 func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, error), now func() time.Time, options PollOptions[O, K]) Follow[K, Fetched[V]] {
 	if options.Refresh == nil {
 		options.Refresh = func(K) time.Duration { return defaultRefresh }
@@ -72,7 +70,7 @@ type poller[O, K comparable, V any] struct {
 	now     func() time.Time
 	options PollOptions[O, K]
 	turns   *fair.Turns[O]
-	apart   *fair.Turns[O] // of owners that are not counted in MaxFetches
+	apart   *fair.Turns[O] // of owners that MaxFetches does not count
 }
 
 func (p *poller[O, K, V]) follow(ctx context.Context, key K, report func(Fetched[V])) {
@@ -119,8 +117,8 @@ func (p *poller[O, K, V]) fetchInTurn(ctx context.Context, key K) (value V, err 
 	return p.fetch(ctx, key)
 }
 
-// internal returns the error for a panic. Only the runtime's own words are repeated:
-// those of a library may be what a server sent.
+// internal returns the error for a panic. It only quotes the runtime: a library's panic may
+// contain a server's answer.
 func internal(r any) error {
 	if known, ok := r.(runtime.Error); ok {
 		return fmt.Errorf("internal error: %w", known)
@@ -128,7 +126,7 @@ func internal(r any) error {
 	return errors.New("internal error")
 }
 
-// doubled returns the pause after a failure that follows so many others.
+// doubled returns the pause after a number of failures.
 func doubled(first, last time.Duration, failures int) time.Duration {
 	return min(first<<min(failures, 10), last)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// attach adds a key to those of an owner. As for everything in this file but
-// sweepUntil, the caller holds mu.
+// attach adds a key to the keys of an owner. The caller of every function in this file except
+// sweepUntil holds mu.
 func (s *Set[O, K, V]) attach(owner O, key K) *entry[O, K, V] {
 	now := s.now()
 	e := s.entries[key]
@@ -33,8 +33,8 @@ func (s *Set[O, K, V]) attach(owner O, key K) *entry[O, K, V] {
 	return e
 }
 
-// detach removes a key from those of an owner. A key without owners is dropped and
-// its Follow ends.
+// detach removes a key from the keys of an owner. It drops a key without owners and ends its
+// Follow.
 func (s *Set[O, K, V]) detach(owner O, e *entry[O, K, V]) {
 	own := s.shares[owner]
 	own.bytes -= e.size
@@ -70,8 +70,8 @@ func (s *Set[O, K, V]) resize(e *entry[O, K, V], size int) {
 	}
 }
 
-// largest returns the owner with the most bytes, and among equals the one whose
-// oldest key was used least recently. There must be at least one owner.
+// largest returns the owner with the most bytes, and among equals the one with the least
+// recently used key. There must be at least one owner.
 func (s *Set[O, K, V]) largest() (found O, most *share[O, K, V]) {
 	for owner, own := range s.shares {
 		if most == nil || own.bytes > most.bytes || own.bytes == most.bytes && own.oldest(nil).used.Before(most.oldest(nil).used) {
@@ -104,7 +104,7 @@ func (s *Set[O, K, V]) sweep(before time.Time) {
 	}
 }
 
-// oldest returns the key that was used least recently, other than except.
+// oldest returns the least recently used key other than except.
 func (o *share[O, K, V]) oldest(except *entry[O, K, V]) *entry[O, K, V] {
 	var found *entry[O, K, V]
 	for _, e := range o.keys {

@@ -1,8 +1,8 @@
-// Package prefetch fetches values in the background, so that readers never wait for
-// a network. Owners say which keys they want; a [Follow], which the caller gives,
-// keeps the value of each key up to date for as long as an owner wants it. [Poll]
-// makes a Follow from a function that fetches once. The package knows no protocol,
-// does not judge values, and limits each owner's share.
+// Package prefetch fetches values in the background, so that readers never wait for a
+// network. Owners register the keys that they want; the caller's [Follow] keeps the value of
+// each key up to date for as long as an owner wants it. [Poll] makes a Follow from a function
+// that fetches once. The package knows no protocol, does not judge values, and limits each
+// owner's share.
 package prefetch
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	// ErrNotWanted is returned for a key that no owner wants, that its owner wants
-	// past its limit, or that was dropped to make room.
+	// ErrNotWanted is returned for a key that no owner wants, that exceeds its owner's limit, or
+	// that was dropped to make room.
 	ErrNotWanted = errors.New("the key is not wanted")
 	// ErrPending is returned for a key that has no value yet.
 	ErrPending = errors.New("the key has no value yet")
@@ -27,13 +27,12 @@ var (
 	ErrBusy = errors.New("too many keys have no value yet")
 )
 
-// Follow keeps one key up to date until ctx ends: it calls report with every
-// value it learns of. If it panics or returns before ctx ends, it is started
-// again after a pause.
+// Follow keeps one key up to date until ctx ends: it calls report with every new value. If it
+// panics or returns before ctx ends, it is restarted after a pause.
 type Follow[K comparable, V any] func(ctx context.Context, key K, report func(V))
 
 // FirstInTurn returns a Follow that lets total keys, and each of one owner, wait for their first value at a
-// time. The others wait before they are followed.
+// time. The others start later.
 func FirstInTurn[O, K comparable, V any](follow Follow[K, V], total, each int, owner func(K) O) Follow[K, V] {
 	turns := fair.RoundRobin[O](fair.Limits{Total: total, Each: each, Queue: fair.Unbounded})
 	return func(ctx context.Context, key K, report func(V)) {
@@ -47,41 +46,40 @@ func FirstInTurn[O, K comparable, V any](follow Follow[K, V], total, each int, o
 	}
 }
 
-// Options configure a [Set]. The zero value is usable: its defaults are limits,
-// not the absence of limits, except where a field says otherwise. The functions
-// are called under a lock: they must be pure and must not panic.
+// Options configure a [Set]. The zero value is usable: its defaults are limits, not the
+// absence of limits, except where a field says otherwise. The functions are called under a
+// lock: they must be pure and must not panic.
 type Options[V any] struct {
-	// MaxKeys is how many keys one owner may have (64).
+	// MaxKeys is the number of keys of one owner (64).
 	MaxKeys int
-	// MaxPending is how many keys of one owner may be without an answer when
-	// [Set.Add] adds another (MaxKeys).
+	// MaxPending is the number of keys of one owner without an answer at which [Set.Add] refuses
+	// another (MaxKeys).
 	MaxPending int
 	// FirstWait is how long [Set.Want] asks its caller to wait for the first answer
 	// of a key (2 seconds).
 	FirstWait time.Duration
-	// Idle is how long a key is kept after it was wanted last by [Set.Want] or
-	// [Set.Add]; 0 keeps it until it is dropped.
+	// Idle is how long a key is kept after the last [Set.Want] or [Set.Add]; 0 keeps it until it
+	// is dropped.
 	Idle time.Duration
 
 	// Answers reports whether a value ends the wait for a first answer; nil means
 	// that every value does.
 	Answers func(value V) bool
-	// News reports whether owners are notified of a value, given the one that they
-	// were last notified of; nil means always. The first value always is news.
+	// News reports whether owners are notified of a value, given the last one that they were
+	// notified of; nil means always. The first value is always news.
 	News func(told, value V) bool
 
-	// Size is the size of a value in bytes. MaxBytes bounds one owner and
-	// MaxBytesTotal the Set; past them, keys that were wanted least recently are
-	// dropped: the owner's own, or those of the owner with the most bytes. 0 is no
-	// bound. MaxBytes never drops the value that was just reported.
+	// Size is the size of a value in bytes. MaxBytes bounds one owner and MaxBytesTotal the Set;
+	// beyond them, the least recently wanted keys are dropped: the owner's own, or those of the
+	// owner with the most bytes. 0 means no bound. MaxBytes never drops the value that was just
+	// reported.
 	Size                    func(value V) int
 	MaxBytes, MaxBytesTotal int
 }
 
-// Set is the wanted set: which owner wants which keys, and what is known of them.
-// Two owners that want an equal key share its value, so a K that must not be
-// shared names its owner. It is safe for concurrent use, and only [Set.Await] and
-// [Set.Run] block.
+// Set is the wanted set: the keys that each owner wants, and their values. Owners that want
+// an equal key share its value, so a K that must not be shared contains its owner. It is safe
+// for concurrent use, and only [Set.Await] and [Set.Run] block.
 type Set[O, K comparable, V any] struct {
 	follow  Follow[K, V]
 	now     func() time.Time
@@ -101,8 +99,8 @@ type entry[O, K comparable, V any] struct {
 	answered chan struct{} // closed by the first answer, or when the key is dropped
 
 	owners   map[O]bool
-	since    time.Time // when it was wanted first
-	used     time.Time // when it was wanted last
+	since    time.Time // when it was first wanted
+	used     time.Time // when it was last wanted
 	stop     context.CancelFunc
 	reported bool
 	value    V
@@ -117,8 +115,8 @@ type share[O, K comparable, V any] struct {
 	bytes int
 }
 
-// New returns a Set whose keys are followed while [Set.Run] runs. now tells the
-// time; timers use the real clock.
+// New returns a Set whose keys are followed while [Set.Run] runs. now returns the time;
+// timers use the real clock.
 func New[O, K comparable, V any](follow Follow[K, V], now func() time.Time, options Options[V]) *Set[O, K, V] {
 	options.MaxKeys = cmp.Or(options.MaxKeys, defaultMaxKeys)
 	options.MaxPending = cmp.Or(options.MaxPending, options.MaxKeys)
@@ -130,18 +128,17 @@ func New[O, K comparable, V any](follow Follow[K, V], now func() time.Time, opti
 		entries: map[K]*entry[O, K, V]{}, shares: map[O]*share[O, K, V]{}}
 }
 
-// Notify sets the function that is called, not under a lock, for each owner of a
-// key with a new value. It is called on the goroutine of the Follow.
+// Notify sets the function that is called, without a lock, for each owner of a key with a new
+// value. It is called on the goroutine of the Follow.
 func (s *Set[O, K, V]) Notify(changed func(owner O)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = changed
 }
 
-// Want replaces what an owner wants. Keys past MaxKeys are ignored: they are
-// [ErrNotWanted] when asked for. It returns how long to wait for keys without a
-// first answer: 0 if all have one, or FirstWait has passed since they were first
-// wanted.
+// Want replaces the keys of an owner. It ignores keys beyond MaxKeys: they return
+// [ErrNotWanted]. It returns how long to wait for keys without a first answer: 0 if all have
+// one, or FirstWait has passed since they were first wanted.
 func (s *Set[O, K, V]) Want(owner O, keys []K) (pending time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,9 +164,8 @@ func (s *Set[O, K, V]) Want(owner O, keys []K) (pending time.Duration) {
 	return pending
 }
 
-// Add makes an owner want one more key, or marks the key as used. An owner with
-// MaxKeys loses the key that was used least recently; one with MaxPending keys
-// without an answer gets [ErrBusy].
+// Add adds one key to an owner, or marks the key as used. An owner with MaxKeys loses the
+// least recently used key; one with MaxPending keys without an answer gets [ErrBusy].
 func (s *Set[O, K, V]) Add(owner O, key K) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +195,7 @@ func (s *Set[O, K, V]) KeepOnly(wanted map[O][]K) {
 	}
 }
 
-// Drop drops the keys that match, whoever wants them.
+// Drop drops the matching keys of all owners.
 func (s *Set[O, K, V]) Drop(match func(key K) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,8 +208,8 @@ func (s *Set[O, K, V]) Drop(match func(key K) bool) {
 	}
 }
 
-// Known returns the last value of a key. The error is [ErrNotWanted], [ErrPending],
-// or says that the Follow of the key panicked after that value.
+// Known returns the last value of a key. The error is [ErrNotWanted], [ErrPending], or says
+// that the Follow of the key panicked after that value.
 func (s *Set[O, K, V]) Known(key K) (V, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,15 +226,15 @@ func (s *Set[O, K, V]) Known(key K) (V, error) {
 	return e.value, nil
 }
 
-// Keys returns the keys that are wanted, in no order.
+// Keys returns the wanted keys, in no order.
 func (s *Set[O, K, V]) Keys() []K {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.entries))
 }
 
-// Await blocks until all of keys have a first answer or are not wanted, or ctx
-// ends. Nothing answers unless [Set.Run] runs.
+// Await blocks until all of keys have a first answer or are not wanted, or ctx ends. There
+// are no answers unless [Set.Run] runs.
 func (s *Set[O, K, V]) Await(ctx context.Context, keys ...K) {
 	s.mu.Lock()
 	waiting := make([]chan struct{}, 0, len(keys))
@@ -281,8 +277,8 @@ func (s *Set[O, K, V]) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// supervise runs the Follow of a key until ctx ends. It survives a panic: the
-// libraries that fetch, and the servers that they read from, are not ours.
+// supervise runs the Follow of a key until ctx ends. It survives panics of third-party
+// libraries that read from third-party servers.
 func (s *Set[O, K, V]) supervise(ctx context.Context, e *entry[O, K, V]) {
 	for restarts := 0; ; restarts++ {
 		began := s.now()
@@ -312,7 +308,7 @@ func (s *Set[O, K, V]) followOnce(ctx context.Context, e *entry[O, K, V]) (err e
 	return nil
 }
 
-// report keeps a value and notifies the owners if it is news.
+// report stores a value and notifies the owners if it is news.
 func (s *Set[O, K, V]) report(e *entry[O, K, V], value V) {
 	s.mu.Lock()
 	if s.entries[e.key] != e {
@@ -331,7 +327,7 @@ func (s *Set[O, K, V]) report(e *entry[O, K, V], value V) {
 	s.unlockAndNotify(e, news)
 }
 
-// fail keeps the error of a Follow that panicked. It is an answer: waiting longer
+// fail stores the error of a Follow that panicked. It counts as an answer: waiting longer
 // would not help.
 func (s *Set[O, K, V]) fail(e *entry[O, K, V], err error) {
 	s.mu.Lock()

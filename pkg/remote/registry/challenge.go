@@ -16,7 +16,8 @@ type challenge struct {
 const headerChallenge = "WWW-Authenticate"
 
 // parseChallenges reads the challenges of all headers of that name: a header may have several, with commas between
-// them and between the parameters of each (RFC 9110 section 11.6.1). What it does not understand it passes over.
+// them and between the parameters of each (RFC 9110 section 11.6.1). It skips anything that it does not
+// understand.
 func parseChallenges(headers []string) (all []challenge) {
 	for _, text := range headers {
 		first := len(all) // a parameter belongs to a challenge of its own header
@@ -57,7 +58,7 @@ func token(text string) (first, rest string) {
 	return text[:end], text[end:]
 }
 
-// parameterValue reads a value, which is quoted or goes up to the next comma.
+// parameterValue reads a value, which is quoted or ends at the next comma.
 func parameterValue(text string) (value, rest string) {
 	if !strings.HasPrefix(text, `"`) {
 		value, rest, _ = strings.Cut(text, ",")
@@ -78,7 +79,7 @@ func parameterValue(text string) (value, rest string) {
 	return unquoted.String(), "" // it does not end
 }
 
-// skipped returns text after its next comma outside of quotes.
+// skipped returns text after its next unquoted comma.
 func skipped(text string) string {
 	quoted := false
 	for i := range len(text) {
@@ -109,8 +110,8 @@ func (c challenge) String() string {
 	return text
 }
 
-// choose returns the challenge that a credential suits: that of a token server which may be asked, then Basic for a
-// password. Without either it returns one of a token server that may not be asked, which says what to do, or the first.
+// choose returns the challenge that suits a credential: the one of a permitted token server, else Basic for a
+// password. Without either it returns one of a forbidden token server, whose error says what to do, or the first one.
 func choose(all []challenge, credential Credential, trusted func(realm string) bool) (challenge, bool) {
 	for _, suits := range []func(challenge) bool{
 		func(c challenge) bool { return c.scheme == "bearer" && trusted(c.parameters["realm"]) },
@@ -125,7 +126,7 @@ func choose(all []challenge, credential Credential, trusted func(realm string) b
 	return challenge{}, false
 }
 
-// answerOne leaves one challenge in an answer, because oras-go reads the first one alone.
+// answerOne leaves one challenge in an answer, because oras-go only reads the first one.
 func answerOne(resp *http.Response, credential Credential, trusted func(realm string) bool) (challenge, bool) {
 	chosen, there := choose(parseChallenges(resp.Header.Values(headerChallenge)), credential, trusted)
 	if there {

@@ -1,9 +1,9 @@
-// Package registry reads from OCI registries, over oras-go; nothing else in Landwaiter
-// does. It resolves tags, lists referrers and fetches content, with one tenant's
-// credentials at a time, and verifies every byte against the requested digest. It
-// refuses to send credentials to any host but the one they were declared for, to speak
-// plain HTTP or reach private addresses unless a cluster admin listed the host, and to
-// read more than a limit. Through a proxy it only reaches hosts that a cluster admin listed.
+// Package registry reads from OCI registries, over oras-go; no other package does. It
+// resolves tags, lists referrers and fetches content, with one tenant's credentials at a
+// time, and verifies every byte against the requested digest. It only sends credentials to
+// the hosts that they were declared for. It only uses plain HTTP or private addresses if a
+// cluster admin listed the host. It never reads more than a limit. Through a proxy it only
+// reaches hosts that a cluster admin listed.
 package registry
 
 import (
@@ -34,25 +34,27 @@ type Options struct {
 	// RequestTimeout bounds one request including redirects and body, in addition to
 	// the caller's deadline. Default 5 s.
 	RequestTimeout time.Duration
-	// PerHost bounds the requests in flight to one host; more queue. Default 64.
+	// PerHost bounds the requests in flight to one host; further ones queue. Default 64.
 	PerHost int
-	// PerSecond is how many requests an account may make to registries, with bursts of
-	// twice as many; more wait. Default 500, enough for some 100 images.
+	// PerSecond is the number of registry requests of an account per second, with bursts of
+	// twice as many; further ones wait. Default 500, enough for about 100 images.
 	PerSecond int
-	// BytesPerSecond is how many bytes of answers an account may read, with bursts of half
-	// as many; more wait. Default 32 MiB. Evidence takes some 10 KiB an image.
+	// BytesPerSecond is the number of bytes of answers that an account may read per second, with
+	// bursts of half as many; further reads wait. Default 32 MiB. Evidence takes about 10 KiB
+	// per image.
 	BytesPerSecond int
 	// DeniedPrefixes are refused in addition to loopback, link-local, private and other
-	// special-purpose addresses: those of the cluster's pods and services.
+	// special-purpose addresses, such as the addresses of the cluster's pods and services.
 	DeniedPrefixes []netip.Prefix
-	// Proxy is that of the environment, for hosts that a ClusterStore lists. Nil is none.
+	// Proxy is the proxy of the environment, for hosts that a ClusterStore lists. Nil means
+	// none.
 	Proxy *egress.Environment
-	// Endpoints are registries that are where an admin says.
+	// Endpoints are the addresses that an admin configured for registries.
 	Endpoints egress.Endpoints
 	// UserAgent is sent with every request.
 	UserAgent string
-	// Observe, if set, is told of every request once its header has arrived or it has
-	// failed. It must not wait, and is called from several goroutines.
+	// Observe, if set, is called for every request once its header has arrived or it has failed.
+	// It must not block, and is called from several goroutines.
 	Observe func(Exchange)
 }
 
@@ -70,17 +72,17 @@ type Store struct {
 	Source     policy.ObjectRef
 	Registries []string // normalised hosts
 	RootCAs    []byte   // PEM, trusted in addition to the system's certificates
-	// Patterns list more registries. Level orders stores: the lowest that has one for a host
-	// decides, and within it a name comes before a pattern.
+	// Patterns list more registries. Level orders stores: the lowest level with a store for a
+	// host decides, and within it a name comes before a pattern.
 	Patterns []image.HostPattern
 	Level    int
 	Logins   Logins
 	// ClientCertificate is presented to hosts that the store lists.
 	ClientCertificate *tls.Certificate
-	// Mirrors are read in place of Registries, the first that has the image.
+	// Mirrors are read instead of Registries, the first one that has the image.
 	Mirrors []Mirror
-	// Evidence lists repositories that are searched for signatures and attestations too,
-	// or instead of all others if EvidenceExclusive is set.
+	// Evidence lists repositories that are searched for signatures and attestations in addition
+	// or, if EvidenceExclusive is set, instead of all others.
 	Evidence          []Location
 	EvidenceExclusive bool
 	// Broken, if set, says why the store is unusable, as [Unusable] does: it is the error of every
@@ -90,24 +92,24 @@ type Store struct {
 
 // HostRule is what a cluster admin allows for a host.
 type HostRule struct {
-	PlainHTTP bool // speak HTTP without TLS
+	PlainHTTP bool // use HTTP without TLS
 	Private   bool // may have a loopback, link-local, private or cluster address
-	// Proxy replaces or extends that of the environment, which nil leaves as it is.
+	// Proxy replaces or extends the proxy of the environment, which applies if it is nil.
 	Proxy *Proxy
 }
 
-// Access is what one tenant may reach, and how. It is immutable.
+// Access defines what one tenant may reach, and how. It is immutable.
 type Access struct {
 	Namespace verify.Namespace
-	// Account pays for the requests; empty means that the namespace pays for itself.
+	// Account pays for the requests; empty means the namespace's own account.
 	Account verify.Account
 	UID     string
 	Stores  []Store             // the nearest level first, and within it by name
 	Hosts   map[string]HostRule // by normalised host
 	// Patterns are rules for hosts that are not in Hosts; the first that matches counts.
 	Patterns []PatternRule
-	// Attestations also reads cosign's attestation tag when referrers are listed. It
-	// costs one more request, so set it only if a Verifier checks attestations.
+	// Attestations also reads cosign's attestation tag when referrers are listed. It costs one
+	// more request, so set it only if a Verifier checks attestations.
 	Attestations bool
 	// Generation is a hash of Stores with their credentials, Hosts and Patterns; "" keeps no evidence.
 	Generation string
@@ -115,11 +117,11 @@ type Access struct {
 	PerSecond int
 }
 
-// account returns who pays, which is never empty.
+// account returns the account that pays, which is never empty.
 func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.Account()) }
 
 // recent is a cache of bounded size, of otter. Every package that sees a type of otter compiles all
-// of its methods again, for a second or more, so none is in a field.
+// of its methods again, for a second or more, so no field has such a type.
 type recent[K comparable, V any] interface {
 	GetIfPresent(key K) (V, bool)
 	Set(key K, value V) (V, bool)
@@ -130,21 +132,22 @@ type recent[K comparable, V any] interface {
 	Values() iter.Seq[V]
 }
 
-// Client holds what tenants share: connections, and turns at hosts. What one tenant's
-// requests teach is not used for another's: tokens, pauses, rates and which repositories
-// have the referrers API are kept apart. At hosts that a cluster admin named, pauses are shared
-// within limits (see [shared]), and so is the presence of the API. It is safe for concurrent use.
+// Client holds the state that tenants share: connections, and turns at hosts. State that one
+// tenant's requests create is not used for another's: tokens, pauses, rates and which
+// repositories have the referrers API are separate. At hosts that a cluster admin named, pauses
+// are shared within limits (see [shared]), and so is the presence of the API. It is safe for
+// concurrent use.
 type Client struct {
 	options    Options
 	addresses  *egress.Guard
 	transports recent[poolKey, *http.Transport]
 	tokens     recent[tokenKey, auth.Cache]
 	hosts      inUse[string, *fair.Turns[verify.Account]]
-	apis       recent[apiKey, bool] // whether they have the referrers API, as their last answer says
+	apis       recent[apiKey, bool] // whether they have the referrers API, by their last answer
 	backOffs   recent[backOffKey, time.Time]
 	shared     inUse[sharedKey, *shared]
 	paces      recent[verify.Account, *pace]
-	memory     *fair.Gate[verify.Account] // for answers that are being read
+	memory     *fair.Gate[verify.Account] // memory for answers that are being read
 }
 
 // tokenKey identifies a token cache. oras-go keys tokens by host alone, so no two
@@ -187,9 +190,9 @@ func (c *Client) Close() {
 	}
 }
 
-// Forget drops what is kept for a deleted namespace. The pace and the pauses of a shared
-// account stay, and so do pauses at hosts that a cluster admin named: deleting a namespace must
-// not end them.
+// Forget drops the state of a deleted namespace. The pace and the pauses of a shared account
+// stay, and so do pauses at hosts that a cluster admin named: deleting a namespace must not end
+// them.
 func (c *Client) Forget(namespace verify.Namespace) {
 	for key := range c.tokens.Keys() {
 		if key.namespace == namespace {
@@ -210,8 +213,7 @@ func (c *Client) Forget(namespace verify.Namespace) {
 	c.paces.Invalidate(account)
 }
 
-// For returns the registries as one tenant may reach them. It is cheap and does not
-// connect.
+// For returns the registries that one tenant may reach. It is cheap and does not connect.
 func (c *Client) For(access Access) verify.Registry {
 	return &session{client: c, access: access}
 }

@@ -26,21 +26,21 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// ParseDockerConfig reads a pull secret: the content of .dockerconfigjson, or of the
-// older .dockercfg, at most 256 KiB and 256 entries. An entry that cannot be read affects no
-// other: ignored says which, and why, for the first few. Credential helpers are
-// ignored because they are programs. Neither ignored nor the error contains a credential.
+// ParseDockerConfig reads a pull secret: the content of .dockerconfigjson, or of the older
+// .dockercfg, at most 256 KiB and 256 entries. An invalid entry affects no other: ignored
+// lists the first few, with reasons. Credential helpers are ignored because they are
+// programs. Neither ignored nor the error contains a credential.
 func ParseDockerConfig(text []byte) (logins Logins, ignored []string, err error) {
 	if len(text) > maxDockerConfigBytes {
 		return nil, nil, fmt.Errorf("the docker config is %d bytes large, the limit is %d", len(text), maxDockerConfigBytes)
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors of Windows begin with it
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors of Windows write it
 	var config dockerConfig
 	if err := json.Unmarshal(text, &config); err != nil {
 		return nil, nil, errors.New("the docker config is not JSON of the form that kubectl create secret docker-registry makes")
 	}
 	if config.Auths == nil && config.CredsStore == nil && config.CredHelpers == nil {
-		// The older form is the map alone; it parsed above with every field unknown.
+		// The older form is only the map; it parsed above with every field unknown.
 		if err := json.Unmarshal(text, &config.Auths); err != nil {
 			return nil, nil, errors.New("the docker config has no auths")
 		}
@@ -70,12 +70,12 @@ func ParseDockerConfig(text []byte) (logins Logins, ignored []string, err error)
 	return logins, ignored, nil
 }
 
-// isSet reports whether a field of a Docker configuration says something.
+// isSet reports whether a field of a Docker configuration is set.
 func isSet(field json.RawMessage) bool {
 	return !slices.Contains([]string{"", `""`, "{}", "null"}, string(field))
 }
 
-// shownKey returns a key without the login that it may have before its host.
+// shownKey returns a key without a login before its host.
 func shownKey(key string) string {
 	scheme, rest, found := strings.Cut(key, "://")
 	if !found {
@@ -99,7 +99,7 @@ func readLogin(key string, text json.RawMessage) (Login, error) {
 	return NewLogin(key, credential)
 }
 
-// credential returns the credential of an entry. That of an empty one is anonymous.
+// credential returns the credential of an entry. An empty entry is anonymous.
 func (a dockerAuth) credential() (Credential, error) {
 	c := Credential{Username: a.Username, Password: a.Password, IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken}
 	if a.Auth == "" {

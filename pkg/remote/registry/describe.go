@@ -18,9 +18,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
-// No hash covers the headers of an answer, and proxies and registries get them wrong, so describe makes them say
-// what the content is, before oras-go decides by them how to read it. Content that has a digest is hashed
-// afterwards in any case.
+// No hash covers the headers of an answer, and proxies and registries get them wrong. So describe corrects the
+// headers by the content, before oras-go reads the content by its headers. Content with a digest is hashed
+// afterwards anyway.
 func describe(req *http.Request, resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return nil
@@ -38,7 +38,7 @@ func describe(req *http.Request, resp *http.Response) error {
 	}
 	stated, _, unread := mime.ParseMediaType(resp.Header.Get(headerType))
 	accepted := req.Header.Get("Accept")
-	// What was listed with a digest is asked for by its type alone, with which the content is compared.
+	// Content that was listed with a digest is requested by its type alone, with which it is compared.
 	listed := strings.Contains(askedPath, "/manifests/") && accepted != "" && !strings.Contains(accepted, ",")
 	if listed && intake.IsDocument(stated) {
 		resp.Header.Set(headerType, accepted)
@@ -52,7 +52,7 @@ func describe(req *http.Request, resp *http.Response) error {
 		if algorithm.Available() && string(algorithm.FromBytes(content)) == path.Base(askedPath) {
 			resp.Header.Set(headerType, accepted)
 		}
-		return nil // else it is a page of somebody between, which oras-go refuses
+		return nil // else an intermediary sent it, and oras-go refuses it
 	}
 	if unread == nil && agrees(stated, content) {
 		resp.Header.Set(headerType, stated)
@@ -64,7 +64,7 @@ func describe(req *http.Request, resp *http.Response) error {
 	}
 	switch {
 	case limit && strings.Contains(askedPath, "/referrers/"):
-		resp.Header.Set(headerType, ocispec.MediaTypeImageIndex) // whoever reads it says which limit
+		resp.Header.Set(headerType, ocispec.MediaTypeImageIndex) // its reader names the limit
 	case limit && unread == nil:
 		resp.Header.Set(headerType, stated)
 	case kind != "":
@@ -72,14 +72,15 @@ func describe(req *http.Request, resp *http.Response) error {
 	case intake.IsIndex(stated) && strings.Contains(askedPath, "/manifests/"):
 		return fmt.Errorf("the answer is of the type %s, and is none", stated) // not that there is none
 	case intake.IsIndex(stated):
-		resp.Header.Set(headerType, "application/json") // it is none, whatever it says
+		resp.Header.Set(headerType, "application/json") // it is none, whatever its header says
 	case unread != nil:
 		resp.Header.Set(headerType, "application/octet-stream")
 	}
 	return nil
 }
 
-// agrees reports whether content has at first sight what its media type says. Nearly all has, and is scanned once.
+// agrees reports whether content at first sight has the form of its media type. Almost all does, and is scanned
+// once.
 func agrees(mediaType string, content []byte) bool {
 	if !bytes.Contains(content, []byte(mediaType)) {
 		return false
@@ -96,9 +97,9 @@ const (
 	headerType   = "Content-Type"
 )
 
-// readAll reads the body of an answer, which guard bounds, and puts what it read in its place.
+// readAll reads the body of an answer, which guard bounds, and replaces it by its content.
 func readAll(resp *http.Response) ([]byte, error) {
-	if n := resp.ContentLength; 0 < n && n <= maxFirstRead { // as nearly all: net/http ends the body there
+	if n := resp.ContentLength; 0 < n && n <= maxFirstRead { // the common case: net/http ends the body there
 		content := make([]byte, n)
 		if _, err := io.ReadFull(answer{resp.Body}, content); err != nil {
 			return nil, err
@@ -123,8 +124,8 @@ type readBytes struct {
 	io.Closer
 }
 
-// kindOf returns the media type that content has by itself, or that it is past a limit. What takes time is looked
-// at in turns.
+// kindOf returns the media type of the content itself, or an error if it exceeds a limit. It takes a turn for
+// slow work.
 func kindOf(req *http.Request, content []byte) (kind string, limit bool, err error) {
 	if len(content) > scannedAtOnce {
 		_, leave, err := verify.TakeTurn(req.Context())
@@ -137,10 +138,11 @@ func kindOf(req *http.Request, content []byte) (kind string, limit bool, err err
 	return kind, err != nil, nil
 }
 
-// errNotUnderstood is an answer about referrers that is no list of them. It does not say that there are none.
+// errNotUnderstood is an answer about referrers that is not a list of them. It does not mean that there are
+// none.
 var errNotUnderstood = errors.New("the answer of the referrers API is not an OCI index")
 
-// notUnderstood is the error for such an answer. Like a missing API, it makes the fallback tag count.
+// notUnderstood is the error for such an answer. As for a missing API, the fallback tag counts then.
 func notUnderstood(stated string) error {
 	return fmt.Errorf("%w but %.80q: %w", errNotUnderstood, stated, errdef.ErrUnsupported)
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// attempt calls f, and once more if it failed transiently and there is time. It does
-// not retry a host that asked for a pause.
+// attempt calls f, and again if it failed transiently and there is time. It does not retry if
+// the host asked for a pause.
 func attempt[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	value, err := f()
 	if err == nil || !worthRetrying(err) {
@@ -46,7 +46,7 @@ func attempt[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// worthRetrying reports whether a failure may pass within a moment: a lost connection, a
+// worthRetrying reports whether a failure may end within a moment: a lost connection, a
 // gateway that has just restarted. After a timeout there is no time left.
 func worthRetrying(err error) bool {
 	var response *errcode.ErrorResponse
@@ -57,7 +57,7 @@ func worthRetrying(err error) bool {
 	var network net.Error
 	var proxy *egress.ProxyError
 	if errors.As(err, &proxy) && proxy.Status != 0 && proxy.Status < http.StatusInternalServerError {
-		return false // it will say the same again
+		return false // it would answer the same
 	}
 	if errors.Is(err, errBackOff) || errors.As(err, &network) && network.Timeout() {
 		return false
@@ -65,14 +65,14 @@ func worthRetrying(err error) bool {
 	return connectionFailed(err) && !permanent(err) && !untrusted(err)
 }
 
-// answers marks failures to read an answer: HTTP/2 has errors of its own for a stream that
-// is reset, which cannot be told from errors in what was read. It refuses an answer that
-// says itself that it is for another digest.
+// answers marks failures to read an answer: HTTP/2 has its own errors for a stream that is
+// reset, which cannot be distinguished from errors in the content. It refuses an answer that
+// itself states another digest.
 type answers struct {
 	guard http.RoundTripper
-	// open, if set, has Content-Length left out, so that content is judged by its bytes
-	// and not by what the registry says about them. It becomes true if the end of an answer
-	// does not prove that it is whole.
+	// open, if set, removes Content-Length, so that content is judged by its bytes and not by
+	// what the registry states about them. It becomes true if the end of an answer does not
+	// prove that it is complete.
 	open *bool
 }
 
@@ -97,12 +97,12 @@ func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // openEnded reports whether only the end of the connection ends the body (RFC 9112, section 6.3), which does not
-// prove that it is whole.
+// prove that it is complete.
 func openEnded(resp *http.Response) bool {
 	return resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 }
 
-// checkStated compares the digest that an answer states with the one that was asked for.
+// checkStated compares the digest that an answer states with the requested one.
 func checkStated(req *http.Request, resp *http.Response) error {
 	above, name := path.Split(askedFor(req))
 	if resp.StatusCode != http.StatusOK || !strings.HasSuffix(above, "/manifests/") && !strings.HasSuffix(above, "/blobs/") {
@@ -131,14 +131,14 @@ func (a answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errCut means that an answer ended before its time.
+// errCut means that an answer was cut off.
 var errCut = errors.New("the answer was cut off")
 
-// errShort means that an answer ended before all of it had come, and nothing showed it.
+// errShort means that an answer ended early without a sign of it.
 var errShort = fmt.Errorf("%w: %w", errCut, io.ErrUnexpectedEOF)
 
-// connectionFailed reports whether err comes from the connection and not from the
-// content that was read through it.
+// connectionFailed reports whether err comes from the connection and not from the content
+// that was read through it.
 func connectionFailed(err error) bool {
 	var request *url.Error
 	var network net.Error
@@ -146,14 +146,14 @@ func connectionFailed(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// untrusted reports whether a connection was refused by us, for its certificate.
+// untrusted reports whether we refused a connection because of its certificate.
 func untrusted(err error) bool {
 	var unknownCA x509.UnknownAuthorityError
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &unknownCA) || errors.As(err, &certificate)
 }
 
-// distrust says why we refused the certificate of a host, and what mends that.
+// distrust says why we refused the certificate of a host, with the remedy.
 func distrust(err error, host string) (text string, remedy policy.Remedy) {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -170,8 +170,8 @@ func distrust(err error, host string) (text string, remedy policy.Remedy) {
 	return text, policy.RemedyReissue
 }
 
-// refusedCertificate reports whether a server ended the handshake because of our
-// certificate (RFC 8446, section 6.2). The library does not export the type of alerts.
+// refusedCertificate reports whether a server ended the handshake because of our certificate
+// (RFC 8446, section 6.2). The library does not export the type of alerts.
 func refusedCertificate(err error) bool {
 	var operation *net.OpError
 	return errors.As(err, &operation) && operation.Op == "remote error" && strings.Contains(operation.Err.Error(), "certificate")
@@ -183,9 +183,9 @@ func mismatch(want, got digest.Digest) error {
 		"repair the registry, or the proxy in front of it")
 }
 
-// explain wraps a failure with what was being done, and makes it a
-// [verify.PermanentError] if a retry could not help. It leaves out URLs, which can hold
-// signed tokens, and text of registries, which an attacker may have written.
+// explain wraps a failure with the operation, and makes it a [verify.PermanentError] if a
+// retry could not help. It omits URLs, which can contain signed tokens, and text from
+// registries, which an attacker may have written.
 func explain(err error, doing, host string) error {
 	if err == nil {
 		return nil
@@ -205,7 +205,7 @@ func explain(err error, doing, host string) error {
 	return said
 }
 
-// ownFault reports whether a failure says nothing about the registry: too much is under way, or whoever asked
+// ownFault reports whether a failure is unrelated to the registry: Landwaiter is overloaded, or the caller
 // gave up.
 func ownFault(err error) bool {
 	var response *errcode.ErrorResponse
@@ -230,7 +230,7 @@ func remedy(err error, reason policy.Reason, host string) string {
 	return ""
 }
 
-// withLogin says what to do where a login is missing or is the wrong one.
+// withLogin says what to do about a missing or wrong login.
 func withLogin(host string) string {
 	return "add a pull secret for " + host + " to imagePullSecrets of the Store that applies"
 }
@@ -244,11 +244,11 @@ func permanent(err error) bool {
 	return reason != ""
 }
 
-// permanentCause returns a reason and a sentence for the failures that a retry would
-// repeat, and an empty reason for all others. This is the whole list, beside our own
+// permanentCause returns a reason and a sentence for the failures that a retry would repeat,
+// and an empty reason for all others. This is the complete list, in addition to our own
 // refusals ([verify.PermanentError]): not found, refused credentials, an address that no
-// admin opened, content that does not match its digest, past a limit. An attacker who can
-// disturb a connection, and a registry in trouble, cause anything else.
+// admin allowed, content that does not match its digest, an exceeded limit. An attacker who
+// can disturb a connection, and a registry in trouble, cause anything else.
 func permanentCause(err error, host string) (reason policy.Reason, text string) {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
@@ -273,8 +273,8 @@ func permanentCause(err error, host string) (reason policy.Reason, text string) 
 }
 
 // permanentStatus is permanentCause for an HTTP status. oras-go turns a missing manifest or
-// blob into [errdef.ErrNotFound], so a 404 here is either about the repository, and says
-// so, or comes from a token server and says nothing about the image.
+// blob into [errdef.ErrNotFound], so a 404 here is either about the repository, and says so,
+// or comes from a token server and does not concern the image.
 func permanentStatus(response *errcode.ErrorResponse, host string) (reason policy.Reason, text string) {
 	if hasCode(response, codeTooManyRequests, codeUnavailable) {
 		return "", "" // some say so with 403
@@ -304,7 +304,7 @@ func hasCode(response *errcode.ErrorResponse, codes ...string) bool {
 	return slices.ContainsFunc(response.Errors, func(e errcode.Error) bool { return slices.Contains(codes, e.Code) })
 }
 
-// transientCause describes a failure that a retry may not repeat, and what mends it.
+// transientCause describes a failure that a retry may not repeat, with the remedy.
 func transientCause(err error, host string) (text string, remedy policy.Remedy) {
 	var response *errcode.ErrorResponse
 	var network net.Error
@@ -346,5 +346,5 @@ func transientCause(err error, host string) (text string, remedy policy.Remedy) 
 	return host + " gave an answer that violates the OCI distribution specification", ""
 }
 
-// errBackOff means that the host asked for a pause, which is not over.
+// errBackOff means that a pause that the host asked for has not ended.
 var errBackOff = errors.New("the host asked for a pause")

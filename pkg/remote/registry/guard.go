@@ -19,26 +19,26 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// backOffKey makes a pause that a host asks for apply to one account, unless it is [shared]. An
-// account can make a registry ask for pauses: by a flood, with a credential that is past its
-// limit, or by a repository that proxies to another server. It must not silence another account
-// with them.
+// backOffKey limits a pause that a host asks for to one account, unless it is [shared]. An
+// account can make a registry ask for pauses: by a flood, with a credential beyond its limit,
+// or by a repository that proxies to another server. It must not block another account that
+// way.
 type backOffKey struct {
 	account verify.Account
 	host    string
 }
 
-// guard is the round tripper of one tenant for one location. Every request passes
-// it, including those to token servers and after redirects.
+// guard is the round tripper of one tenant for one location. Every request passes through it,
+// including those to token servers and after redirects.
 type guard struct {
 	session *session
-	origin  string // the host of the location that is read
-	named   bool   // a cluster admin named it, as [Location.Named]
+	origin  string // the host of the location
+	named   bool   // by a cluster admin, as [Location.Named]
 	stage   Stage
 	store   Store
-	// credential is the login of the store that is used.
+	// credential is the login in use.
 	credential Credential
-	// realms are the token servers that were checked, by the path that stands for each.
+	// realms are the verified token servers, by the path that represents each.
 	realms sync.Map // of string to *url.URL
 }
 
@@ -56,7 +56,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// send sends a request that is permitted, once it is its turn.
+// send sends a permitted request when its turn comes.
 func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	host := hostOf(req.URL)
 	if err := g.permit(req, host); err != nil {
@@ -74,14 +74,14 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 		return nil, err
 	}
 	times.began = time.Now()
-	if err := shared.waitOut(req.Context(), account); err != nil { // what is not sent uses no rate
+	if err := shared.waitOut(req.Context(), account); err != nil { // unsent requests use no rate
 		return nil, err
 	}
 	pace := client.pace(g.session.access)
 	if err := pace.requests.Wait(req.Context()); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
 	}
-	awaited := verify.Awaiting(req.Context(), g.origin) // for a free connection, too: those that are taken wait for the host
+	awaited := verify.Awaiting(req.Context(), g.origin) // for a free connection, too: those in use wait for the host
 	turns, leaveTurns := client.turns(host)
 	defer leaveTurns()
 	turn, err := g.turn(req.Context(), host, turns, shared)
@@ -92,9 +92,8 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	times.sent = time.Now()
 	resp, err := transport.RoundTrip(req)
 	times.ended = time.Now()
-	// A request is in flight until its header arrives, not until its body is read:
-	// oras-go sends a second request before it has read the first answer, and must not
-	// wait for itself.
+	// A request is in flight until its header arrives, not until its body is read: oras-go sends
+	// a second request before reading the first answer, and must not wait for itself.
 	turn.Leave()
 	if resp, err = egress.RefuseUpgrade(resp, err); err != nil {
 		awaited()
@@ -106,11 +105,11 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes, closed: awaited}
 	asked := askedFor(req)
 	if !strings.Contains(asked, "/blobs/") { // the caller of Fetch has memory for those
-		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()} // describe keeps it, and its reader
+		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()} // describe reads it again
 	}
 	if isMetadata(asked) {
-		// It fails past the limit instead of ending: a cut manifest must not pass for a
-		// whole one.
+		// It fails at the limit instead of ending: a truncated manifest must not pass for a whole
+		// one.
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxManifestBytes)
 	}
 	if wait := retryAfter(resp); wait > 0 && shared != nil {
@@ -124,8 +123,8 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	return resp, nil
 }
 
-// turn waits for a connection to the host, and before that until a shared pause is over and the
-// shared rate admits the request. The caller leaves the turn.
+// turn waits for a connection to the host, and before that until a shared pause has ended and
+// the shared rate admits the request. The caller leaves the turn.
 func (g *guard) turn(ctx context.Context, host string, turns *fair.Turns[verify.Account], shared *shared) (*fair.Turn[verify.Account], error) {
 	account := g.session.access.account()
 	for {
@@ -154,7 +153,7 @@ func (g *guard) permit(req *http.Request, host string) error {
 	default:
 		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s uses the scheme %.20q", host, req.URL.Scheme))
 	}
-	// A token request posts a refresh token in its body; nothing else posts.
+	// A token request posts a refresh token in its body; no other request posts.
 	carries := req.Header.Get("Authorization") != "" || (req.Method != http.MethodGet && req.Method != http.MethodHead)
 	if carries && !g.trusted(host) {
 		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("credentials for %s would be sent to %s", g.origin, host))
@@ -162,9 +161,8 @@ func (g *guard) permit(req *http.Request, host string) error {
 	return nil
 }
 
-// trusted reports whether host may see the credentials for the origin: the registry
-// itself, the token server that is known to belong to it, and hosts that the same store
-// lists.
+// trusted reports whether host may receive the credentials for the origin: the registry
+// itself, its known token server, and hosts that the same store lists.
 func (g *guard) trusted(host string) bool {
 	if host == g.origin {
 		return true
@@ -180,7 +178,7 @@ func (g *guard) trusted(host string) bool {
 	return slices.Contains(g.store.Registries, host)
 }
 
-// hostOf returns the host of u as images name it, "" if u is nil.
+// hostOf returns the host of u as in image names, "" if u is nil.
 func hostOf(u *url.URL) string {
 	if u == nil {
 		return ""
@@ -193,7 +191,7 @@ func hostOf(u *url.URL) string {
 }
 
 // retryAfter returns the pause that a host asks for, in seconds or as a date (RFC 9110,
-// section 10.2.3), and 0 if it asks for none.
+// section 10.2.3), and 0 without one.
 func retryAfter(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return 0
@@ -208,8 +206,7 @@ func retryAfter(resp *http.Response) time.Duration {
 	return 0
 }
 
-// askedFor returns the path that a request asks for, whatever redirects led it to: where content is served from must not
-// decide how it is read.
+// askedFor returns the requested path before any redirects: the server of the content must not decide how it is read.
 func askedFor(req *http.Request) string {
 	for req.Response != nil && req.Response.Request != nil {
 		req = req.Response.Request
@@ -223,8 +220,8 @@ func isMetadata(path string) bool {
 	return strings.Contains(path, "/manifests/") || strings.Contains(path, "/referrers/")
 }
 
-// checkRedirect bounds redirects. oras-go removes the Authorization header when they lead
-// to another host, and guard checks every hop.
+// checkRedirect bounds redirects. oras-go removes the Authorization header on redirects to
+// another host, and guard checks every hop.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s redirects more than %d times", hostOf(via[0].URL), maxRedirects))

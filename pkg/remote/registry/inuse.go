@@ -2,8 +2,8 @@ package registry
 
 import "sync"
 
-// inUse keeps values by their keys. Those that nobody uses are in a cache of bounded size; those in use
-// stay, since evicting one would give its next user another limit.
+// inUse keeps values by their keys. Unused values are in a cache of bounded size; values in use stay,
+// since evicting one would give its next user another limit.
 type inUse[K comparable, V any] struct {
 	idle recent[K, V]
 
@@ -16,7 +16,7 @@ type used[V any] struct {
 	by    int
 }
 
-// take returns the value of key, or makes it. The caller leaves it once.
+// take returns the value of key, or creates it. The caller leaves it once.
 func (s *inUse[K, V]) take(key K, fresh func() V) (value V, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,27 +10,27 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Location is where a Store says that images or evidence are.
+// Location is a Store's location of images or evidence.
 type Location struct {
-	// Template makes the repository of an image's name.
+	// Template derives the repository from an image's name.
 	Template image.Template
-	// Via is the store that says how to reach the host. Its credentials are never those of
-	// the host that the image names, unless it is the same host. Nil means anonymous.
+	// Via is the store through which the host is reached. It never uses credentials for the host
+	// of the image name, unless that is the same host. Nil means anonymous.
 	Via *Store
-	// Named says that a cluster admin named the host, for this purpose: it may have a
-	// private address.
+	// Named says that a cluster admin named the host for this purpose: it may have a private
+	// address.
 	Named bool
 }
 
-// Mirror is a [Location] that is read in place of the registries of a store.
+// Mirror is a [Location] that is read instead of the registries of a store.
 type Mirror struct {
 	Location
 	// Origin also reads the registry that the image names.
 	Origin bool
 }
 
-// ViaItself returns the settings of s for an unlisted host: its pull secrets, which say for which
-// hosts they are, and its CA, without what is for its registries.
+// ViaItself returns the settings of s for an unlisted host: its pull secrets, which name their
+// hosts, and its CA, but not the settings for its registries.
 func (s Store) ViaItself(host string) *Store {
 	logins := s.Logins
 	if forProvider := func(l Login) bool { return l.Serves != nil }; slices.ContainsFunc(logins, forProvider) {
@@ -39,7 +39,7 @@ func (s Store) ViaItself(host string) *Store {
 	return &Store{Source: s.Source, Registries: []string{host}, RootCAs: s.RootCAs, Broken: s.Broken, Logins: logins}
 }
 
-// location is one repository as one tenant reaches it. It implements [verify.Repository].
+// location is one repository that one tenant reaches. It implements [verify.Repository].
 type location struct {
 	*session
 	at    image.Reference // host and repository
@@ -83,8 +83,8 @@ func (s *session) Locations(ref image.Reference) verify.Locations {
 // Generation implements [verify.Registry].
 func (s *session) Generation() string { return s.access.Generation }
 
-// located returns where an image is at a Location of a Store. Without a name it has, every
-// request fails.
+// located returns the location of an image for a Location of a Store. If it has no name,
+// every request fails.
 func (s *session) located(role verify.Role, listed Location, by Store, ref image.Reference) *location {
 	p := &location{session: s, role: role, named: listed.Named}
 	if listed.Via != nil {
@@ -98,8 +98,8 @@ func (s *session) located(role verify.Role, listed Location, by Store, ref image
 	return p
 }
 
-// add appends a location, unless it is among the locations: whoever lists it first says how it is
-// reached.
+// add appends a location unless it is already present: the first one to list it determines how it
+// is reached.
 func add(locations []verify.Location, p *location) []verify.Location {
 	name := p.at.Name()
 	if slices.ContainsFunc(locations, func(other verify.Location) bool { return other.Name == name }) {
@@ -125,8 +125,8 @@ func (p *location) explain(err error, doing string) error {
 	return p.withoutLogin(err)
 }
 
-// withoutLogin adds to a refusal of an anonymous request that only a Store gives logins, and who can have one give it.
-// Pods run with the pull secrets of their namespace, so people look there first.
+// withoutLogin adds to a refusal of an anonymous request that only a Store provides logins, and who can add one. Pods
+// use the pull secrets of their namespace, so people look there first.
 func (p *location) withoutLogin(err error) error {
 	var refused *verify.PermanentError
 	if !errors.As(err, &refused) || p.credential != (Credential{}) || refused.Remediation != withLogin(p.at.Host) {

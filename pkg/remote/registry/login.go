@@ -26,12 +26,12 @@ type Login struct {
 	hub  bool   // the key is a name of Docker Hub other than docker.io
 }
 
-// Logins are the logins of a store in the order in which they are tried. They are never changed.
+// Logins are the logins of a store in the order in which they are tried. They are immutable.
 type Logins []Login
 
-// NewLogin returns the login for a key of Docker's auths, which it reads as kubelets do: a host with an optional port,
-// scheme and path. The path is a prefix of repositories, and labels of the host may have wildcards: each * stands for
-// any number of characters. The error says what is wrong with the key.
+// NewLogin returns the login for a key of Docker's auths. It reads the key as kubelets do: a host with an optional
+// port, scheme and path. The path is a prefix of repositories. Labels of the host may have wildcards, each of which
+// matches any number of characters. The error says what is wrong with the key.
 func NewLogin(key string, credential Credential) (Login, error) {
 	if len(key) > maxLoginKeyBytes {
 		return Login{}, fmt.Errorf("it has %d bytes, the limit is %d", len(key), maxLoginKeyBytes)
@@ -63,7 +63,7 @@ func NewLogin(key string, credential Credential) (Login, error) {
 	return l, nil
 }
 
-// hubHost is Docker Hub in the names of images, and hubKey in a Docker configuration.
+// hubHost is Docker Hub in image names, and hubKey in a Docker configuration.
 const hubHost, hubKey = "docker.io", "index.docker.io"
 
 // splitPort splits a host from its port, which is "" for 443.
@@ -121,9 +121,9 @@ func matchesLabel(pattern, label string) bool {
 
 // For returns the credentials for a repository at a normalised host in the order in which kubelets try them, without
 // repetitions. Keys with other names of Docker Hub only count if no other key matches its images. If no login
-// applies, the only credential is the anonymous one. named says that the store names the host. If it has a pattern, whoever
-// names an image chooses the host, so it only gets logins whose keys name it, too. more says that there are more
-// than 8 logins, of which only these are returned.
+// applies, the only credential is the anonymous one. named says that the store lists the host by name. If the host
+// only matches a pattern, the author of a pod chooses it, so it only gets logins whose keys also name it. more says
+// that there are more than 8 logins, of which only these are returned.
 func (l Logins) For(host, repository string, named bool) (credentials []Credential, more bool) {
 	name, port := splitPort(host)
 	for _, takes := range []func(*Login) bool{
@@ -148,8 +148,8 @@ func (l Logins) For(host, repository string, named bool) (credentials []Credenti
 	return []Credential{{}}, false
 }
 
-// Elsewhere returns the first hosts that the logins are for, if there are some and none is for any of the given hosts,
-// whatever the repository: then none of them is ever used.
+// Elsewhere returns the first hosts of the logins, if none of them is for any of the given hosts, whatever the
+// repository: then no login is ever used.
 func (l Logins) Elsewhere(hosts []string) (others []string) {
 	for i := range l {
 		login := &l[i]
@@ -170,8 +170,8 @@ func (l Logins) Elsewhere(hosts []string) (others []string) {
 	return others
 }
 
-// Add returns the logins of l and of a further pull secret, and how many it left out: of keys with wildcards, a store
-// has at most 32, since each is compared with every host. Logins with the same key stay in order.
+// Add returns the logins of l and of a further pull secret, and how many it omitted: a store has at most 32 keys with
+// wildcards, since each is compared with every host. Logins with the same key stay in order.
 func (l Logins) Add(further Logins) (all Logins, leftOut int) {
 	wild := 0
 	for _, login := range slices.Concat(l, further) {
@@ -187,7 +187,7 @@ func (l Logins) Add(further Logins) (all Logins, leftOut int) {
 	return all, leftOut
 }
 
-// byKey is the order of kubelets: of two keys, the one that begins with the other comes first.
+// byKey is the order of kubelets: if one key begins with another, it comes before that one.
 func byKey(a, b Login) int { return cmp.Compare(b.key, a.key) }
 
 // Text returns a text for each login that differs if its key or credential does. It is secret.

@@ -15,8 +15,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// worked remembers which login of several worked last for a repository, so that a wrong one is not sent again and
-// again: registries lock accounts for that. It is safe for concurrent use.
+// worked remembers which login of several worked last for a repository, so that a wrong one is not sent
+// repeatedly: registries lock accounts for that. It is safe for concurrent use.
 type worked struct {
 	mu sync.Mutex
 	of map[string]int
@@ -37,9 +37,9 @@ func (w *worked) set(repository string, login int) {
 	w.of[repository] = login
 }
 
-// tryLogins calls f with each login of the location until one is not refused, as kubelets do. absent says that "not
-// found" is a refusal, too: registries answer so to those who may not read. Of several logins, enough says whether the
-// results of one are all that there is. If all are refused, the error has each cause.
+// tryLogins calls f with each login of the location until one is not refused, as kubelets do. With absent, "not
+// found" counts as a refusal: registries return it to logins without read permission. With several logins, enough
+// decides whether the results of one are complete. If all are refused, the error has each cause.
 func tryLogins[T any](p *location, absent bool, f func(*location) (T, error), enough func(*location, T, error) (bool, error)) (value T, err error) {
 	logins, more := p.store.Logins.For(p.at.Host, p.at.Repository, slices.Contains(p.store.Registries, p.at.Host))
 	if len(logins) == 1 {
@@ -64,12 +64,12 @@ func tryLogins[T any](p *location, absent bool, f func(*location) (T, error), en
 		}
 	}
 	if len(refusals) == 0 && !more {
-		return value, nil // each was shown that there is nothing
+		return value, nil // each login was told that there is nothing
 	}
 	return value, p.allRefused(refusals, len(logins), more)
 }
 
-// refusal reports whether all that an error joins means that a login is the wrong one.
+// refusal reports whether everything that an error joins means that a login is the wrong one.
 func refusal(err error, absent bool) bool {
 	var all failures
 	if errors.As(err, &all) {
@@ -78,8 +78,8 @@ func refusal(err error, absent bool) bool {
 	return verify.HasReason(err, policy.ReasonAccessDenied) || verify.HasReason(err, policy.ReasonUntrustedTokenServer) || absent && verify.HasReason(err, policy.ReasonNotFound)
 }
 
-// loginRefused says of a refusal that there was a login, whose it is and who can renew it. It does not name the Secret:
-// that of a ClusterStore is none of a team's business.
+// loginRefused adds to a refusal that there was a login, whose it is and who can renew it. It does not name the
+// Secret: a team must not learn the name of a ClusterStore's Secret.
 func (p *location) loginRefused(err error) error {
 	var refused *verify.PermanentError
 	store := p.store.Source
@@ -90,7 +90,8 @@ func (p *location) loginRefused(err error) error {
 		store.Owner(fmt.Sprintf("renew the login for %s that %s uses, or let it read %s", p.at.Host, store, p.at.Name())))
 }
 
-// allRefused is the error if no login is enough. What refuses access comes first: "not found" may mean that, too.
+// allRefused is the error if no login is enough. Refused access comes first, because "not found" may mean that,
+// too.
 func (p *location) allRefused(refusals []error, tried int, more bool) error {
 	if len(refusals) == 0 {
 		refusals = []error{verify.PermanentWith(policy.ReasonAccessDenied, fmt.Errorf("cannot read %s", p.at.Name()), "")}
@@ -120,11 +121,11 @@ func (p *location) allRefused(refusals []error, tried int, more bool) error {
 	return verify.PermanentWith(permanent.Reason, fmt.Errorf("%w (%s)", err, text), remediation)
 }
 
-// whole is for answers that only those get who may read the repository.
+// whole is for answers that only logins with read permission get.
 func whole[T any](_ *location, _ T, err error) (bool, error) { return err == nil, err }
 
-// listed returns the function that says whether a list with one of several logins is all that there is. An empty one is
-// only if the login may read the subject: otherwise the registry may hide the list from it.
+// listed returns a function that decides whether a list for one of several logins is complete. An empty one is
+// complete only if the login may read the subject: otherwise the registry may hide the list from it.
 func listed(ctx context.Context, subject image.Reference) func(*location, []ocispec.Descriptor, error) (bool, error) {
 	return func(p *location, found []ocispec.Descriptor, err error) (bool, error) {
 		if len(found) > 0 || err != nil {
@@ -132,7 +133,7 @@ func listed(ctx context.Context, subject image.Reference) func(*location, []ocis
 		}
 		_, hidden := p.resolve(ctx, subject)
 		if p.role != verify.RoleOrigin && verify.HasReason(hidden, policy.ReasonNotFound) {
-			return false, nil // the image need not be there
+			return false, nil // the image need not exist
 		}
 		return hidden == nil, hidden
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// Exchange is one request and what came of it. It has no attacker-controlled text.
+// Exchange is one request and its outcome. It has no attacker-controlled text.
 type Exchange struct {
-	// Namespace is the one that the request was made for.
+	// Namespace is the namespace of the request.
 	Namespace verify.Namespace
-	// Registry is the host of the location that is read, which the image names or a Store, also
-	// for requests to its token server and after redirects. It is empty unless a ClusterStore
-	// names the host: whoever names an image chooses it.
+	// Registry is the host of the location, from the image name or a Store, also for requests to
+	// its token server and after redirects. It is empty unless a ClusterStore names the host:
+	// otherwise the author of a pod chooses it.
 	Registry string
 	Stage    Stage
 	Outcome  Outcome
-	// Waited is how long the request waited for the limits of its account and of the
-	// host, Duration the time from then to the header of the answer. Both are 0 for a
-	// request that was refused before.
+	// Waited is how long the request waited for the limits of its account and of the host,
+	// Duration the time from then to the header of the answer. Both are 0 for a request that was
+	// refused earlier.
 	Waited, Duration time.Duration
 }
 
@@ -34,17 +34,17 @@ type Stage string
 // The stages.
 const (
 	StageResolve Stage = "resolve" // the digest of a tag, the size of a digest
-	StageList    Stage = "list"    // what refers to the image
+	StageList    Stage = "list"    // manifests that refer to the image
 	StageFetch   Stage = "fetch"   // evidence
 	StageToken   Stage = "token"   // a token for one of the others
 )
 
-// Outcome is what came of a request.
+// Outcome is the outcome of a request.
 type Outcome string
 
-// The outcomes. A registry without the referrers API and an image without a signature tag
-// make "not_found" an ordinary one, tokens "unauthorized", and an answer that makes another
-// request unnecessary "canceled".
+// The outcomes. "not_found" is common, because some registries lack the referrers API and
+// some images lack a signature tag; so are "unauthorized" with token servers, and "canceled"
+// when an answer makes another request unnecessary.
 const (
 	OutcomeOK           Outcome = "ok"
 	OutcomeNotFound     Outcome = "not_found"
@@ -54,7 +54,7 @@ const (
 	OutcomeClientError  Outcome = "client_error" // any other 4xx
 	OutcomeServerError  Outcome = "server_error"
 	OutcomeTimeout      Outcome = "timeout"
-	OutcomeUntrusted    Outcome = "untrusted"   // its certificate
+	OutcomeUntrusted    Outcome = "untrusted"   // because of its certificate
 	OutcomeUnreachable  Outcome = "unreachable" // no connection, or it was lost
 	OutcomeProxy        Outcome = "proxy"       // the proxy did not connect
 	OutcomeCanceled     Outcome = "canceled"
@@ -63,11 +63,11 @@ const (
 	OutcomeOverloaded   Outcome = "overloaded" // not sent: too many were waiting, or for too long
 )
 
-// times are when a request began to wait, was sent, and had its header. The zero time
-// means that it did not come to that.
+// times are when a request started to wait, was sent, and had its header. The zero time means
+// that it did not get that far.
 type times struct{ began, sent, ended time.Time }
 
-// observe tells the observer of a request.
+// observe calls the observer for a request.
 func (g *guard) observe(req *http.Request, resp *http.Response, err error, at times) {
 	tell := g.session.client.options.Observe
 	if tell == nil {
@@ -77,7 +77,7 @@ func (g *guard) observe(req *http.Request, resp *http.Response, err error, at ti
 	if g.session.access.named(g.origin) || g.named {
 		x.Registry = g.origin
 	}
-	// Token servers have any path; a redirect (req.Response) may lead to any, too.
+	// Token servers can have any path, and a redirect (req.Response) can lead to any.
 	if req.Response == nil && !isMetadata(req.URL.Path) && !strings.Contains(req.URL.Path, "/blobs/") {
 		x.Stage = StageToken
 	}
@@ -125,7 +125,7 @@ func outcomeOfError(ctx context.Context, err error) Outcome {
 		return OutcomePaused
 	case verify.IsPermanent(err), errors.Is(err, egress.ErrAddress), errors.Is(err, egress.ErrMetadata):
 		return OutcomeRefused
-	case limited && !time.Now().Before(deadline): // whatever the transport makes of it
+	case limited && !time.Now().Before(deadline): // regardless of what the transport makes of it
 		return OutcomeTimeout
 	case ctx.Err() != nil, errors.Is(err, context.Canceled):
 		return OutcomeCanceled

@@ -12,22 +12,22 @@ import (
 )
 
 // sharedKey identifies a limit of a registry that all accounts share. Registries limit each login,
-// and anonymous clients by their address. So what one ClusterStore's login is refused says nothing
-// about another login, or about anonymous requests.
+// and anonymous clients by their address. So a refusal for one ClusterStore's login does not apply
+// to another login, or to anonymous requests.
 type sharedKey struct {
 	host  string
-	login policy.ObjectRef // the ClusterStore whose login is sent, zero for anonymous requests
-	user  string           // of several logins of the ClusterStore
+	login policy.ObjectRef // the ClusterStore of the login, zero for anonymous requests
+	user  string           // which of the ClusterStore's logins
 }
 
 // shared paces the requests of all accounts under one limit of a registry. A refusal with
-// Retry-After pauses all of them and halves their common rate, which recovers slowly. At that rate,
-// accounts take turns.
+// Retry-After pauses all of them and halves their common rate, which recovers slowly. Accounts take
+// turns at that rate.
 //
-// An account can provoke refusals, such as by a repository that proxies to a server of its own. So
-// a pause only binds others if the account bound nobody for nine times as long and until the rate had
-// recovered, and if nobody did for as long as the last pause. Otherwise it binds the account alone.
-// One account thus holds up the others for a tenth of the time at most, and any number of accounts for
+// An account can provoke refusals, such as by a repository that proxies to its own server. So a pause
+// only binds others if the account has bound nobody for nine times as long and until the rate had
+// recovered, and if nobody has for as long as the last pause. Otherwise it only binds the account. One
+// account can thus delay the others for at most a tenth of the time, and any number of accounts for
 // half of it.
 type shared struct {
 	line *fair.Turns[verify.Account] // one account at a time
@@ -36,25 +36,25 @@ type shared struct {
 	mu       sync.Mutex
 	until    time.Time // end of the pause of all accounts
 	quiet    time.Time // until then, no account pauses the others
-	rate     float64   // requests a second at the end of the pause, 0 for no limit
+	rate     float64   // requests per second at the end of the pause, 0 for no limit
 	next     time.Time // when the rate admits the next request
 	accounts map[verify.Account]refusals
 }
 
-// refusals is what one account keeps of its refusals.
+// refusals is the state of one account's refusals.
 type refusals struct {
 	until time.Time // end of its own pause
 	quiet time.Time // until then, it pauses nobody else
 }
 
-// newShared returns a shared without a pause. perSecond is the rate that it recovers to.
+// newShared returns a shared without a pause. perSecond is the rate to which it recovers.
 func newShared(perSecond int) *shared {
 	return &shared{line: fair.RoundRobin[verify.Account](fair.Limits{Total: 1, Each: 1, Queue: maxQueue}), full: float64(perSecond), accounts: map[verify.Account]refusals{}}
 }
 
-// shared returns what all accounts share at a host, or nil for a request that the account
-// answers for alone: one to a host that no cluster admin named, or with a login of a namespace. The
-// caller leaves it.
+// shared returns the shared limits of a request, or nil for a request that only counts for its own
+// account: one to a host that no cluster admin named, or with a login of a namespace. The caller
+// leaves it.
 func (g *guard) shared(host string) (_ *shared, leave func()) {
 	client, store := g.session.client, g.store
 	if named := g.session.access.named(host) || g.named && host == g.origin; !named {
@@ -71,8 +71,8 @@ func (g *guard) shared(host string) (_ *shared, leave func()) {
 	return client.shared.take(key, func() *shared { return newShared(client.options.PerSecond) })
 }
 
-// enter waits until the account may ask: until the pauses are over, and it is its turn. It returns
-// errBackOff at once if ctx ends before a pause does. A nil s never waits.
+// enter waits until the pauses have ended and it is the account's turn. It returns errBackOff
+// immediately if ctx ends before a pause does. A nil s never waits.
 func (s *shared) enter(ctx context.Context, account verify.Account) error {
 	for s != nil {
 		if err := s.waitOut(ctx, account); err != nil {
@@ -107,7 +107,7 @@ func (s *shared) waitOut(ctx context.Context, account verify.Account) error {
 	}
 }
 
-// paused returns the end of the pause that binds the account, zero if none does. No pause binds
+// paused returns the end of the pause that binds the account, zero without one. No pause binds
 // the requests of a nil s.
 func (s *shared) paused(account verify.Account) time.Time {
 	if s == nil {
@@ -125,7 +125,7 @@ func (s *shared) paused(account verify.Account) time.Time {
 	return until
 }
 
-// limited reports whether there is a rate. It forgets one that has recovered.
+// limited reports whether there is a rate. It forgets a recovered one.
 func (s *shared) limited() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +143,8 @@ func (s *shared) current(now time.Time) float64 {
 	return min(s.full, s.rate+recoveryPerSecond*max(now.Sub(s.until), 0).Seconds())
 }
 
-// pass waits until the rate admits a request. A pause of all accounts that begins meanwhile keeps the
-// order of turns. It reports false if the account's own pause began.
+// pass waits until the rate admits a request. If a pause of all accounts begins meanwhile, the order
+// of turns stays. It reports false if the account's own pause began.
 func (s *shared) pass(ctx context.Context, account verify.Account) (bool, error) {
 	for {
 		now := time.Now()
@@ -171,12 +171,12 @@ func (s *shared) pass(ctx context.Context, account verify.Account) (bool, error)
 	}
 }
 
-// refuse notes that a request of the account was refused, with a pause.
+// refuse records that a request of the account was refused, with a pause.
 func (s *shared) refuse(account verify.Account, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	wait = max(min(wait, maxBackOff), time.Second) // dates are whole seconds, so less is a part of one
+	wait = max(min(wait, maxBackOff), time.Second) // dates are whole seconds, so a shorter pause is part of one
 	for other, of := range s.accounts {
 		if now.After(of.until) && now.After(of.quiet) {
 			delete(s.accounts, other)
@@ -197,7 +197,8 @@ func (s *shared) refuse(account verify.Account, wait time.Duration) {
 	s.accounts[account] = of
 }
 
-// sleepBefore waits until the end of a pause, or returns errBackOff at once if ctx ends before.
+// sleepBefore waits until the end of a pause. It returns errBackOff immediately if ctx ends
+// earlier.
 func sleepBefore(ctx context.Context, end time.Time) error {
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) && time.Now().Before(end) {
 		return errBackOff
@@ -208,7 +209,7 @@ func sleepBefore(ctx context.Context, end time.Time) error {
 	return nil
 }
 
-// sleepUntil waits until a time, or until ctx ends, whose error it returns.
+// sleepUntil waits until a time, or until ctx ends, and then returns its error.
 func sleepUntil(ctx context.Context, at time.Time) error {
 	wait := time.Until(at)
 	if wait <= 0 {

@@ -20,8 +20,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
-// pace is how fast an account may ask registries, and read what they answer: reading,
-// hashing and scanning take processor time too.
+// pace is the rate at which an account may send requests to registries and read their
+// answers: reading, hashing and scanning take processor time too.
 type pace struct {
 	requests, bytes *rate.Limiter
 }
@@ -40,20 +40,20 @@ func (c *Client) pace(access Access) *pace {
 	return p
 }
 
-// errPace is transient: the account reads more than its share for the moment.
+// errPace is transient: the account currently reads more than its share.
 var errPace = errors.New("overloaded: too many bytes are being read")
 
-// readBody is read to its end when it is closed, if the end is near: HTTP/1.1 can only use a
-// connection again after the whole answer, and oras-go does not read "not found".
+// readBody is read to its end on close if the end is near: HTTP/1.1 can only reuse a
+// connection after the whole answer, and oras-go does not read "not found".
 type readBody struct{ io.ReadCloser }
 
 // Close implements [io.Closer].
 func (b readBody) Close() error {
-	_, _ = io.CopyN(io.Discard, b.ReadCloser, maxUnread) // without its end, the connection is closed
+	_, _ = io.CopyN(io.Discard, b.ReadCloser, maxUnread) // otherwise, the connection is closed
 	return b.ReadCloser.Close()
 }
 
-// pacedBody waits for the account before what was read is used.
+// pacedBody waits for the account's pace before returning data.
 type pacedBody struct {
 	io.ReadCloser
 	ctx   context.Context //nolint:containedctx // of the request whose answer this is
@@ -80,7 +80,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 }
 
 // turns returns the turns at a host, which bound the requests in flight there. All tenants share
-// them, and no account has more than half, so that there are some left for the next one. The caller
+// them, and no account has more than half, so that some are left for the next one. The caller
 // leaves them.
 func (c *Client) turns(host string) (_ *fair.Turns[verify.Account], leave func()) {
 	return c.hosts.take(host, func() *fair.Turns[verify.Account] {
@@ -88,7 +88,7 @@ func (c *Client) turns(host string) (_ *fair.Turns[verify.Account], leave func()
 	})
 }
 
-// errMemory is transient: other answers of the account may have been read by then.
+// errMemory is transient: by then, other answers of the account may have been read.
 var errMemory = errors.New("overloaded: too many large answers are being read")
 
 // hold returns the memory that the account uses for one answer.
@@ -96,7 +96,7 @@ func (s *session) hold() *fair.Hold[verify.Account] {
 	return s.client.memory.Hold(s.access.account())
 }
 
-// heldBody takes memory for what is read, until it is closed.
+// heldBody takes memory for the data that is read, until it is closed.
 type heldBody struct {
 	io.ReadCloser
 	memory *fair.Hold[verify.Account]
@@ -117,8 +117,8 @@ func (b *heldBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// lists reads lists of referrers before oras-go decodes them, since a short text can stand
-// for many descriptors. It also counts them: its requests come one after the other.
+// lists reads lists of referrers before oras-go decodes them, since a short text can expand
+// to many descriptors. It also counts them: its requests are sequential.
 type lists struct {
 	remote.Client
 	session *session
@@ -137,7 +137,7 @@ func (l *lists) Do(req *http.Request) (*http.Response, error) {
 	case api:
 		return nil, errors.Join(notUnderstood(stated), resp.Body.Close())
 	default:
-		return resp, nil // the fallback tag is something else, which oras-go refuses undecoded
+		return resp, nil // the fallback tag is something else, which oras-go refuses without decoding it
 	}
 	if api {
 		resp.Header.Set(headerType, ocispec.MediaTypeImageIndex)
@@ -147,13 +147,13 @@ func (l *lists) Do(req *http.Request) (*http.Response, error) {
 	if err := list.read(req.Context(), resp.ContentLength); err != nil {
 		return nil, errors.Join(err, list.Close())
 	}
-	// Without the length, oras-go would send HEAD for it, with the turn.
+	// Without the length, oras-go would send HEAD for it while holding the turn.
 	resp.Body, resp.ContentLength = list, int64(list.Len())
 	return resp, nil
 }
 
-// list is a list of referrers that has been read, and has memory and a turn to be decoded: oras-go
-// does so and closes it.
+// list is a list of referrers that has been read, with memory and a turn for decoding it: oras-go
+// decodes and closes it.
 type list struct {
 	bytes.Reader
 	body   io.ReadCloser

@@ -18,26 +18,26 @@ type PatternRule struct {
 	Rule  HostRule
 }
 
-// Proxy is what a ClusterStore says about how to reach its hosts.
+// Proxy is the proxy of a ClusterStore.
 type Proxy struct {
-	// Own replaces the proxy of the environment, but for the hosts of Bypass.
+	// Own replaces the proxy of the environment, except for the hosts of Bypass.
 	Own    *egress.Proxy
 	Bypass egress.Bypass
-	// AdditionalHosts are hosts that registries lead to and that are reached the same way.
+	// AdditionalHosts are hosts that registries redirect to and that use the same proxy.
 	AdditionalHosts []image.HostPattern
-	// Broken, if set, says why the proxy cannot be used. Its hosts are then not reached.
+	// Broken, if set, is why the proxy cannot be used. Its hosts are then unreachable.
 	Broken error
 }
 
-// Unusable returns the permanent error of a [Store] that cannot be used, and fix is the command that
-// ends that, "" if none is known.
+// Unusable returns the permanent error of an unusable [Store]. fix is the command that repairs it,
+// "" if none is known.
 func Unusable(why, fix string) error {
 	return verify.PermanentWith(policy.ReasonBrokenResource, errors.New(why),
 		cmp.Or(fix, "correct the Store, or ask its owner to; its condition Ready, or landwaiter check for files, says what is wrong"))
 }
 
 // Through makes p use the proxy at url, except for the hosts of bypass, which has the form of
-// NO_PROXY. It returns an error if url is not that of a proxy.
+// NO_PROXY. It returns an error if url is not a proxy's.
 func (p *Proxy) Through(url, bypass string) (err error) {
 	p.Bypass = egress.NewBypass(bypass)
 	if p.Own, err = egress.ParseProxy(url); err != nil {
@@ -54,8 +54,7 @@ func (s Store) serves(host string) bool {
 // takesAll reports whether s is broken and its hosts are unknown.
 func (s Store) takesAll() bool { return s.Broken != nil && len(s.Registries)+len(s.Patterns) == 0 }
 
-// WithoutLocations returns the store without mirrors and evidence repositories: how its
-// registries are reached, and nothing else.
+// WithoutLocations returns the store without mirrors and evidence repositories.
 func (s Store) WithoutLocations() Store {
 	s.Mirrors, s.Evidence, s.EvidenceExclusive = nil, nil, false
 	return s
@@ -68,8 +67,8 @@ func (a Access) StoreFor(host string) Store {
 }
 
 // StoreFor returns the store that applies to a host, the nearest level first, and whether
-// there is one. Within a level, the first that lists the host by name comes before the
-// first with a pattern, and a broken store whose hosts are unknown comes last.
+// there is one. Within a level, the first that lists the host by name precedes the first with
+// a pattern, and a broken store with unknown hosts comes last.
 func StoreFor(stores []Store, host string) (Store, bool) {
 	for begin := 0; begin < len(stores); {
 		level := stores[begin:]
@@ -104,16 +103,16 @@ func (a Access) rule(host string) (rule HostRule, listed bool) {
 	return HostRule{}, false
 }
 
-// named reports whether a cluster admin listed a host by its name. A pattern names no
-// host: whoever names an image chooses among those that it matches.
+// named reports whether a cluster admin listed a host by its name. A pattern does not name a
+// host: the author of a pod chooses among its matches.
 func (a Access) named(host string) bool {
 	_, named := a.Hosts[host]
 	return named
 }
 
 // proxy returns the proxy for a request to a host, dialled as address, for an image of
-// origin; nil for none. A proxy resolves names where no guard sees it, so it is only used
-// for hosts that a ClusterStore lists, and for those that it adds to them.
+// origin; nil for none. A proxy resolves names beyond the guard's control, so it is only used
+// for hosts that a ClusterStore lists, and for its additional hosts.
 func (c *Client) proxy(a Access, origin, host, address string) (*egress.Proxy, error) {
 	if c.options.Endpoints.Contain(address) {
 		return nil, nil //nolint:nilnil // an admin says where it is

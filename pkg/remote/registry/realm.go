@@ -12,14 +12,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// ofTokenServer is the fragment, which is never sent, of the URLs of token servers that were checked.
+// ofTokenServer is the fragment, which is never sent, of the URLs of verified token servers.
 const ofTokenServer = "token-server"
 
-// realmPath begins the paths that stand for token servers. The API of registries has no such path.
+// realmPath is the prefix of paths that represent token servers. The API of registries has no such
+// path.
 const realmPath = "/landwaiter-token-server/"
 
-// checkChallenge leaves one challenge of those that a server offers, and rejects it if it sends the client to a token
-// server that its credentials were not declared for.
+// checkChallenge keeps one of a server's challenges, and rejects it if it sends the client to a token server that its
+// credentials were not declared for.
 func (g *guard) checkChallenge(host string, resp *http.Response) error {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return nil
@@ -61,15 +62,15 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 		"which no Store for %s lists", host, hostOf(at), g.origin), "if that is right, add the token server to spec.registries of the Store")
 }
 
-// reserved reports whether a cluster admin listed a host and not the registry: what it gives may be for those who may
-// reach it, and the registry would be told.
+// reserved reports whether a cluster admin listed a host but not the registry: the host's tokens may be for those who
+// can reach it, and the registry would see them.
 func (g *guard) reserved(host string) bool {
 	_, listed := g.session.access.rule(host)
 	_, known := g.session.access.rule(g.origin)
 	return listed && !known
 }
 
-// secure reports whether a token server may be asked by the scheme of its URL.
+// secure reports whether the scheme of a token server's URL is acceptable.
 func (g *guard) secure(at *url.URL) bool {
 	if at.Scheme == "http" {
 		rule, _ := g.session.access.rule(hostOf(at))
@@ -78,9 +79,9 @@ func (g *guard) secure(at *url.URL) bool {
 	return at.Scheme == "https"
 }
 
-// standIn replaces the realm of a challenge by one at the registry, which guard maps back. oras-go refuses every
-// realm with a private address, and looks its name up past the proxy and the endpoints that an admin set; guard decides
-// about addresses when it connects.
+// standIn replaces the realm of a challenge by a URL at the registry, which guard maps back. oras-go refuses every
+// realm with a private address, and resolves its name without the proxy and the endpoints that an admin set; guard
+// checks addresses when it connects.
 func (g *guard) standIn(chosen challenge, at *url.URL, resp *http.Response) {
 	if resp.Request == nil {
 		return
@@ -89,7 +90,7 @@ func (g *guard) standIn(chosen challenge, at *url.URL, resp *http.Response) {
 	resp.Header.Set(headerChallenge, chosen.String())
 }
 
-// standsFor returns a URL at the server of another URL that stands for a token server.
+// standsFor returns a URL, on the server of another URL, that represents a token server.
 func (g *guard) standsFor(at, server *url.URL) *url.URL {
 	path := fmt.Sprintf("%s%x", realmPath, sha256.Sum256([]byte(at.String())))
 	g.realms.Store(path, at)
@@ -112,8 +113,8 @@ func (g *guard) toTokenServer(req *http.Request) (sent *http.Request, realm *url
 	return sent, &at
 }
 
-// follow makes the address in a redirect of a token server absolute: the client that sent req knows only what stands
-// for it. One that may be told the credential is replaced, too.
+// follow makes the address in a redirect of a token server absolute: the client that sent req only knows the URL
+// that represents it. If the target may receive the credential, the redirect is replaced as well.
 func (g *guard) follow(req *http.Request, realm *url.URL, resp *http.Response) error {
 	location := resp.Header.Get("Location")
 	if location == "" {

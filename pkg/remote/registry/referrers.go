@@ -21,7 +21,7 @@ import (
 )
 
 // Referrers implements [verify.Repository]. It reads the signature tag, the attestation tag
-// if there are Verifiers of attestations, and the referrers API or its fallback tag, in
+// if some Verifier checks attestations, and the referrers API or its fallback tag, in
 // parallel.
 func (p *location) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	if subject.Digest == "" {
@@ -45,7 +45,7 @@ func (p *location) listAll(ctx context.Context, subject image.Reference) ([]ocis
 	}
 	all.Go(func() { referring, lacking, listErr = p.referrers(ctx, repository, subject) })
 	all.Wait()
-	if lacking && len(signed)+len(attested)+len(referring) > 0 { // else it is perhaps the repository that is missing
+	if lacking && len(signed)+len(attested)+len(referring) > 0 { // else the repository may be missing
 		p.client.apis.Set(p.apiKey(), false)
 	}
 	return dedupe(slices.Concat(signed, attested, referring)), join(signedErr, attestedErr, listErr)
@@ -69,8 +69,8 @@ func (p *location) evidenceTag(ctx context.Context, repository *remote.Repositor
 	return found, p.explain(err, "read the tag "+tag+" of "+p.at.Name())
 }
 
-// apiKey identifies registries of which one answer says that they have the referrers API:
-// one repository, as far as one account is concerned.
+// apiKey identifies registries for which one answer proves the referrers API: one repository,
+// for one account.
 type apiKey struct {
 	account          verify.Account
 	host, repository string
@@ -85,8 +85,8 @@ func (p *location) apiKey() apiKey {
 	return apiKey{account: p.access.account(), host: p.at.Host, repository: p.at.Repository}
 }
 
-// referrers asks the API (OCI distribution specification, "Listing Referrers") and takes
-// the fallback tag ("Referrers Tag Schema") if the repository does not have it: lacking, or itself missing.
+// referrers asks the API (OCI distribution specification, "Listing Referrers"), and reads the fallback tag
+// ("Referrers Tag Schema") if the repository lacks the API or is missing.
 func (p *location) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) (found []ocispec.Descriptor, lacking bool, err error) {
 	key := p.apiKey()
 	found, err = attempt(ctx, func() (found []ocispec.Descriptor, err error) {
@@ -100,12 +100,11 @@ func (p *location) referrers(ctx context.Context, repository *remote.Repository,
 	return found, lacking, p.explain(err, "list the referrers of "+p.of(subject, subject.String()))
 }
 
-// list always asks the API. Only its presence is remembered here, and only saves the request
-// for the fallback tag, which otherwise goes in parallel. Its absence is not: the answer
-// is the same as for a repository that is missing, and a registry that had none a minute
-// ago may have one, so whoever trusted it could miss a signature. So what is remembered
-// never changes an answer, and a registry without the API costs one more request and no
-// more time.
+// list always asks the API. It only remembers the presence of the API, which saves the
+// parallel request for the fallback tag. It does not remember its absence: the answer is the
+// same as for a missing repository, and a registry without the API a minute ago may have it
+// now, so a signature could be missed. So remembered state never changes an answer, and a
+// registry without the API costs one more request, but no more time.
 func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) (found []ocispec.Descriptor, lacking bool, err error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -140,8 +139,8 @@ func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repo
 	return found, lacking, err
 }
 
-// Lacks names what the registry lacked when it was asked last, in the last ten minutes, and "" if it is not known to lack
-// anything.
+// Lacks names the feature that the registry lacked in its last answer, in the last ten minutes, and "" if none is
+// known.
 func (p *location) Lacks() string {
 	if has, known := p.client.apis.GetIfPresent(p.apiKey()); known && !has {
 		return "the referrers API"
@@ -149,15 +148,15 @@ func (p *location) Lacks() string {
 	return ""
 }
 
-// HasReferrers returns whether a host that a cluster admin named had the referrers API when it was asked last, if that
-// was in the last ten minutes.
+// HasReferrers returns whether a host that a cluster admin named had the referrers API in its last answer, in the
+// last ten minutes.
 func (c *Client) HasReferrers(host string) (has, known bool) {
 	return c.apis.GetIfPresent(apiKey{host: host})
 }
 
-// missingRepository reports whether the registry says that the repository does not exist.
-// At locations other than the image's own, that is no error: until the first signature is
-// written or the first image is copied there, the repository is not there either.
+// missingRepository reports whether the registry says that the repository does not exist. At
+// locations other than the image's own, that is not an error: the repository does not exist
+// until the first signature is written or the first image is copied there.
 func missingRepository(err error) bool {
 	var response *errcode.ErrorResponse
 	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound && hasCode(response, errcode.ErrorCodeNameUnknown) && ofReferrers(response)
@@ -186,7 +185,7 @@ func started(f func() ([]ocispec.Descriptor, error)) func() ([]ocispec.Descripto
 // errEnough ends a listing at its limit.
 var errEnough = errors.New("enough referrers")
 
-// ofReferrers reports whether an answer is the API's, and not that of a token server.
+// ofReferrers reports whether an answer is from the API, and not from a token server.
 func ofReferrers(response *errcode.ErrorResponse) bool {
 	return response.URL != nil && isMetadata(response.URL.Path)
 }
@@ -205,8 +204,8 @@ func unsupported(err error) bool {
 }
 
 // listWith lists by the API or by the fallback tag, without a filter: registries get the
-// artifact types in an index wrong. It also returns how many pages came. From the first
-// one of the API on, the API exists, and a page that is missing is an error.
+// artifact types in an index wrong. It also returns the number of pages. Once the API has
+// returned a page, a missing page is an error.
 func (p *location) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) (found []ocispec.Descriptor, pages int, err error) {
 	client := &lists{Client: repository.Client, session: p.session}
 	lister := &remote.Repository{Client: client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
@@ -226,18 +225,18 @@ func (p *location) listWith(ctx context.Context, repository *remote.Repository, 
 	return found, client.pages, err
 }
 
-// kept returns what of a listed descriptor is used: only content that we fetch and hash
-// ourselves counts. It is kept for as long as the work on the image takes, and a list is
-// as large as a manifest, so texts that are longer than any valid one are cut.
+// kept returns the parts of a listed descriptor that are used: only content that we fetch and
+// hash ourselves counts. It stays in memory during the work on the image, and a list is as
+// large as a manifest, so texts that are longer than any valid one are cut.
 func kept(d ocispec.Descriptor) ocispec.Descriptor {
 	cut := func(s string) string { return strings.Clone(s[:min(len(s), maxDescriptorText)]) }
 	return ocispec.Descriptor{MediaType: cut(d.MediaType), Digest: digest.Digest(cut(string(d.Digest))), Size: d.Size}
 }
 
-// join returns one error, which is permanent only if all are: evidence that a retry may
-// find must not be denied because there is too much of other evidence. The first one gives
-// it its reason, so it is one that stopped at a limit, if there is one: such a list is
-// incomplete, whatever else failed.
+// join returns one error, which is permanent only if all are: evidence that a retry may find
+// must not be denied because there is too much of other evidence. Its reason is the reason of
+// the first error, and an exceeded limit comes first: such a list is incomplete, regardless
+// of other failures.
 func join(errs ...error) error {
 	if i := slices.IndexFunc(errs, func(err error) bool { return verify.HasReason(err, policy.ReasonLimitExceeded) }); i > 0 {
 		errs = slices.Concat(errs[i:i+1], errs[:i], errs[i+1:])
@@ -253,8 +252,8 @@ func join(errs ...error) error {
 	return failures(errs)
 }
 
-// failures are errors of requests that went in parallel, at least one. Most fail alike, but
-// for what was asked for: only the first with each cause is shown.
+// failures are errors of parallel requests, at least one. Most have the same cause, so only
+// the first error of each cause is shown.
 type failures []error
 
 // Error implements error.
@@ -273,7 +272,7 @@ func (f failures) Error() string {
 // Unwrap returns the causes.
 func (f failures) Unwrap() []error { return f }
 
-// dedupe keeps the first of each digest, in order.
+// dedupe keeps the first entry of each digest, in order.
 func dedupe(descriptors []ocispec.Descriptor) []ocispec.Descriptor {
 	seen := map[digest.Digest]bool{}
 	return slices.DeleteFunc(descriptors, func(d ocispec.Descriptor) bool {

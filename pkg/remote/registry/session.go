@@ -55,13 +55,13 @@ func (p *location) resolve(ctx context.Context, ref image.Reference) (ocispec.De
 	return descriptor, p.explain(err, "look up "+p.of(ref, ref.String()))
 }
 
-// headUnusable reports whether the answer to HEAD says nothing about the manifest: it
-// lacks a required header, or the registry does not support HEAD.
+// headUnusable reports whether the answer to HEAD is useless: it lacks a required header, or
+// the registry does not support HEAD.
 func headUnusable(err error) bool {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
 		if response.Method != http.MethodHead {
-			return false // it is the token server's
+			return false // the token server's
 		}
 		switch response.StatusCode {
 		case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
@@ -100,12 +100,12 @@ func (p *location) fetch(ctx context.Context, desc ocispec.Descriptor, doing str
 	return fetched, p.explain(err, doing)
 }
 
-// readContent reads and closes body, and checks it against desc. Only a whole body proves
-// that content differs from its digest: one that ends with an error, or with an open end,
-// may have been cut. Less than its size is taken if it has the digest: some registries list
-// other sizes.
+// readContent reads and closes body, and checks it against desc. Only a complete body proves
+// that content differs from its digest: one that ends with an error, or with the connection,
+// may be truncated. A body that is shorter than its size counts if it has the digest: some
+// registries list wrong sizes.
 func readContent(ctx context.Context, body io.ReadCloser, desc ocispec.Descriptor, open *bool) ([]byte, error) {
-	defer func() { _ = body.Close() }() // whatever it says, the digest decides
+	defer func() { _ = body.Close() }() // the digest decides, whatever the header says
 	read, err := readSized(io.LimitReader(body, desc.Size+1), desc.Size)
 	switch {
 	case err != nil:
@@ -125,8 +125,8 @@ func readContent(ctx context.Context, body io.ReadCloser, desc ocispec.Descripto
 	return read.Bytes(), nil
 }
 
-// readSized reads all of r, which may have that size. It makes room for the size when enough of
-// it has come, since what is only stated must not cost memory.
+// readSized reads all of r, which may have the stated size. It allocates that size when enough
+// data has arrived, since a stated size must not cost memory.
 func readSized(r io.Reader, size int64) (read bytes.Buffer, err error) {
 	read.Grow(int(min(size, maxFirstRead)) + bytes.MinRead)
 	if _, err := io.CopyN(&read, r, maxFirstRead); err != nil {
@@ -140,8 +140,8 @@ func readSized(r io.Reader, size int64) (read bytes.Buffer, err error) {
 	return read, err
 }
 
-// hash returns the digest of content. What takes time is hashed in turns, since registries
-// decide how much that is.
+// hash returns the digest of content. It takes a turn for large content, since registries
+// decide its size.
 func hash(ctx context.Context, algorithm digest.Algorithm, content []byte) (digest.Digest, error) {
 	if len(content) <= hashedAtOnce {
 		return algorithm.FromBytes(content), nil
@@ -161,8 +161,8 @@ func hash(ctx context.Context, algorithm digest.Algorithm, content []byte) (dige
 	return digester.Digest(), nil
 }
 
-// fetchManifest reads a manifest by tag or digest and hashes it: the digest that the
-// registry states proves nothing.
+// fetchManifest reads a manifest by tag or digest and hashes it: the digest that the registry
+// states proves nothing.
 func fetchManifest(ctx context.Context, repository *remote.Repository, reference string) (ocispec.Descriptor, []byte, error) {
 	descriptor, body, err := repository.Manifests().FetchReference(ctx, reference)
 	if err != nil {

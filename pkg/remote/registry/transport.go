@@ -15,13 +15,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// poolKey identifies a connection pool: by its trust, by the addresses that it may
-// reach, by the client certificate and by the proxy with its credentials. So no connection
-// that one store's certificate or proxy opened is used for another's requests.
+// poolKey identifies a connection pool: by its CAs, by the addresses that it may reach, by
+// the client certificate and by the proxy with its credentials. So a connection that was
+// opened with one store's certificate or proxy is never used for another's requests.
 type poolKey [sha256.Size]byte
 
-// keyOf returns the key of a pool. A certificate holds its public key, so the private key needs no
-// part in it.
+// keyOf returns the key of a pool. A certificate contains its public key, so the key does not
+// include the private key.
 func keyOf(pool egress.Pool) poolKey {
 	all := fmt.Appendf(nil, "%d %x", pool.Reach, sha256.Sum256(pool.Roots))
 	if pool.Certificate != nil {
@@ -53,15 +53,15 @@ func (g *guard) transport(req *http.Request, host string) (*http.Transport, erro
 	return g.session.client.transport(pool)
 }
 
-// expired reports whether a client certificate is past its end: registries say nothing
-// that helps about such a one.
+// expired reports whether a client certificate has expired: the errors of registries about
+// that do not help.
 func expired(certificate *tls.Certificate, now time.Time) bool {
 	return certificate != nil && certificate.Leaf != nil && now.After(certificate.Leaf.NotAfter)
 }
 
-// presents reports whether a host may see the store's client certificate: those that the
-// store lists by name, and the registry itself. Redirects and token servers get it only if
-// they are listed by name.
+// presents reports whether a host may receive the store's client certificate: the hosts that
+// the store lists by name, and the registry itself. Redirects and token servers get it only
+// if they are listed by name.
 func (g *guard) presents(host string) bool {
 	return slices.Contains(g.store.Registries, host) || (host == g.origin && g.store.serves(host))
 }
@@ -82,7 +82,7 @@ func (c *Client) transport(pool egress.Pool) (*http.Transport, error) {
 }
 
 // ParseClientCertificate reads a certificate chain and its private key, both PEM, as in a
-// Secret of type kubernetes.io/tls. Its errors never hold what was read.
+// Secret of type kubernetes.io/tls. Its errors never contain its input.
 func ParseClientCertificate(chain, key []byte) (*tls.Certificate, error) {
 	switch {
 	case len(chain) == 0:

@@ -104,7 +104,7 @@ func TestEvidenceCountsForLayersOfItsRegistryOnly(t *testing.T) {
 	unreachable.list = func(context.Context) error { return errors.New("connection refused") }
 	any := verify.Requirement{Condition: func(_ func() error, proven []policy.Finding) (bool, error) { return len(proven) > 0, nil }, AtLeast: 1}
 	for name, c := range map[string]struct {
-		tiers  []verify.Tier
+		tiers   []verify.Tier
 		outcome policy.Outcome
 	}{
 		"a warning's evidence allows nothing":                 {[]verify.Tier{tier(t, newRegistry(), anyA, v), warning(tier(t, signed(), anyA, v))}, policy.Denied},

@@ -24,11 +24,11 @@ func TestMayAllowNeedsARuleOrAVerifier(t *testing.T) {
 		return []Rule{{Images: images, Action: action, Require: require}}
 	}
 	for name, c := range map[string]struct {
-		tiers           []Tier
+		tiers            []Tier
 		any, ours, other bool
 	}{
 		"nothing":                      {nil, false, false, false},
-		"a tier of nothing":           {[]Tier{{}}, false, false, false},
+		"a tier of nothing":            {[]Tier{{}}, false, false, false},
 		"only what warns":              {[]Tier{{Warns: true, Judge: ByRules(nil, DefaultAllow)}}, false, false, false},
 		"policies that only warn":      {[]Tier{{Judge: OnlyWarnings()}}, true, true, true},
 		"no policy and no Verifier":    {[]Tier{{Judge: ByVerifiers()}}, false, false, false},

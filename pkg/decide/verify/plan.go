@@ -12,7 +12,7 @@ import (
 // task is the work of one tier for one image: a verdict that needs no evidence, or rules that
 // need some.
 type task struct {
-	tier   *Tier
+	tier    *Tier
 	verdict policy.Verdict // when known
 	known   bool
 	// mandatory marks the task of a mandatory tier, which may leave the image to another.

@@ -1,4 +1,4 @@
-// Package evidence has no code of its own: its rooms check what was found about an image.
+// Package evidence has no code of its own. Its packages check the evidence for an image.
 //
 //   - breadth: who else an identity of a keyless signer lets in.
 //   - cosign: cosign signatures, Sigstore bundles and attestations.

@@ -1,5 +1,6 @@
-// Package breadth says who else an identity of a keyless signer lets in. It asks what decides about signatures
-// about the subjects of strangers: another owner, another repository, a pull request. It verifies nothing.
+// Package breadth finds strangers who satisfy an identity of a keyless signer. It runs the code that decides
+// about signatures on the subjects of strangers: another owner, another repository, a pull request. It
+// verifies nothing.
 package breadth
 
 import (
@@ -12,12 +13,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
 )
 
-// Reach is who strangers are.
+// Reach ranks strangers.
 type Reach int
 
-// The reaches, the farthest last.
+// The reaches, the widest last.
 const (
-	// Nobody gets in who should not.
+	// Nobody means that no stranger gets in.
 	Nobody Reach = iota
 	// Colleagues have an address of the same domain.
 	Colleagues
@@ -27,33 +28,34 @@ const (
 	Anyone
 )
 
-// Stranger is somebody whose signatures count although the identity need not be meant for them.
+// Stranger is somebody whose signatures count although the identity is probably not meant for
+// them.
 type Stranger struct {
 	Reach Reach
-	// Who says who it is, such as "any other owner".
+	// Who describes them, such as "any other owner".
 	Who string
-	// Issuer and Subject are of a certificate that they can have.
+	// Issuer and Subject are from a certificate that they can get.
 	Issuer, Subject string
 }
 
-// Judgement is what [Judge] says of an identity.
+// Judgement is the result of [Judge] for an identity.
 type Judgement struct {
-	// Strangers get in, those from farthest first. None means that none of those who were tried does.
+	// Strangers get in, those with the widest reach first. None means that no tried stranger gets in.
 	Strangers []Stranger
 	// Nobody says why no signer can match, "" if one can.
 	Nobody string
-	// Narrower is what to write instead, the zero value if that cannot be told.
+	// Narrower is a better identity, the zero value if there is no suggestion.
 	Narrower cosign.Identity
-	// Expression is what keyless.expression should be with it, "" if that need not change.
+	// Expression is the keyless.expression to use with it, "" if the expression need not change.
 	Expression string
 }
 
 // MaxSteps is enough for any usual identity, or for 16 exact ones. A step takes about a microsecond.
 const MaxSteps = 96 << 10
 
-// Judge says who else an identity lets in that needs to satisfy an expression too, "" if there is none. An identity
-// that cannot be used lets nobody in. Judging takes at most so many steps off the given number; strangers that are
-// not found by then do not appear, and the number is 0 or less.
+// Judge finds the strangers that satisfy an identity, and an expression unless that is "". An identity that cannot
+// be used lets nobody in. Judge decrements steps. Strangers that it has not found when steps are used up are
+// missing, and steps is then 0 or less.
 func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 	j, ok := newJudge(identity, expression, steps)
 	if !ok {
@@ -92,8 +94,8 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 	return judged
 }
 
-// Who says whether anybody can have an identity, and whether people can who sign at a terminal. It agrees with [Judge]
-// about nobody at a fraction of its cost. What takes more than the given number of steps is somebody.
+// Who reports whether anybody can have an identity, and whether people who sign at a terminal can. It agrees with
+// [Judge] about nobody at a fraction of its cost. If steps run out, it assumes that somebody can.
 func Who(identity cosign.Identity, steps *int) (anybody, people bool) {
 	j, exact := &judge{identity: identity, steps: steps}, identity == cosign.Identity{Issuer: identity.Issuer, Subject: identity.Subject} && identity.Issuer != "" && identity.Subject != ""
 	if !exact {
@@ -124,7 +126,7 @@ func Who(identity cosign.Identity, steps *int) (anybody, people bool) {
 	return anybody || identity.Issuer == "" || *steps <= 0, people
 }
 
-// elsewhere returns the public provider whose subjects an identity names with the issuer of another one.
+// elsewhere returns the public provider whose subjects an identity names with another provider's issuer.
 func (j *judge) elsewhere(of form) (form, string, bool) {
 	given := cmp.Or(j.identity.Subject, written(j.identity.SubjectRegExp))
 	if of.begins(given) {
@@ -133,7 +135,7 @@ func (j *judge) elsewhere(of form) (form, string, bool) {
 	for _, f := range forms() {
 		issuer := unquoted(f.issuers)
 		if f.issuers != regexp.QuoteMeta(issuer) {
-			continue // each customer has an issuer of its own
+			continue // each customer has its own issuer
 		}
 		if f.begins(given) {
 			return f, issuer, true
@@ -145,7 +147,8 @@ func (j *judge) elsewhere(of form) (form, string, bool) {
 	return form{}, "", false
 }
 
-// from returns an identity with another issuer, or what to write in place of that one.
+// from returns an identity with another issuer and its expression. If that identity lets strangers in, from
+// returns the narrower one.
 func from(identity cosign.Identity, issuer, expression string, steps *int) (cosign.Identity, string) {
 	identity.Issuer = issuer
 	judged := Judge(identity, expression, steps)
@@ -155,7 +158,8 @@ func from(identity cosign.Identity, issuer, expression string, steps *int) (cosi
 	return judged.Narrower, judged.Expression
 }
 
-// add adds what a form says. The narrower identity is that of the first form that lets a stranger in.
+// add adds the result for a form. The narrower identity is the one of the first form that lets a
+// stranger in.
 func (j *Judgement) add(found Judgement) {
 	if len(j.Strangers) == 0 && len(found.Strangers) > 0 {
 		j.Narrower, j.Expression = found.Narrower, found.Expression
@@ -168,12 +172,12 @@ type judge struct {
 	identity        cosign.Identity
 	accepts         func(issuer, subject string) bool
 	acceptsCaller   func(issuer, subject, caller string) bool // of a workflow that another one calls
-	condition       *condition                                // nil if there is none
+	condition       *condition                                // nil without an expression
 	issuer, subject *cel.Pattern
 	// meant is the subject as its author reads it: an unescaped dot is a dot.
 	meant *cel.Pattern
 	steps *int
-	// at is the issuer of the form that is judged.
+	// at is the issuer of the current form.
 	at string
 	// example is a subject that the identity accepts, if one was found.
 	example string
@@ -218,7 +222,7 @@ func orText(expression, text string) string {
 	return cmp.Or(expression, regexp.QuoteMeta(text))
 }
 
-// pattern returns a pattern of ours, which always compiles.
+// pattern returns one of our own patterns, which always compile.
 func pattern(expression string) *cel.Pattern {
 	p, err := cel.NewPattern(expression)
 	if err != nil {
@@ -227,7 +231,7 @@ func pattern(expression string) *cel.Pattern {
 	return p
 }
 
-// match is a form with an issuer of it that an identity accepts.
+// match is a form with an issuer that an identity accepts.
 type match struct {
 	form   form
 	issuer string
@@ -250,7 +254,7 @@ func (j *judge) known() (list []match) {
 	return list
 }
 
-// unknown judges an identity of a provider that is not known.
+// unknown judges an identity of an unknown provider.
 func (j *judge) unknown() Judgement {
 	if judged := j.misspelt(); judged.Nobody != "" {
 		return judged
@@ -258,7 +262,7 @@ func (j *judge) unknown() Judgement {
 	issuer, _ := j.issuer.Common(printable(), j.steps)
 	for _, f := range own(issuer) {
 		if found, some := j.form(f, issuer); some {
-			return found // who can get an account of a provider of one's own is not known
+			return found // it is unknown who can get an account of a private provider
 		}
 	}
 	return Judgement{}
@@ -287,7 +291,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 		j.condition.ask(pinned.alternative, pinned.subject, j.steps)
 	}
 	values := f.partsOf(pinned)
-	open, near := map[string]bool{}, map[string]bool{} // near are those that only a similar value opens
+	open, near := map[string]bool{}, map[string]bool{} // near are the parts that only a similar value opens
 	add := func(o other, part string, issuer, subject string) {
 		if !f.public && part != "issuer" {
 			o.reach = min(o.reach, Insiders)
@@ -308,7 +312,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 		for _, o := range p.others {
 			subject, alone := j.but(f, pinned, i, o.values)
 			ok := false
-			if !alone { // in such a subject, a branch may look like what the identity asks for
+			if !alone { // in such a subject, a branch may look like what the identity requires
 				subject, ok = j.with(f, pinned, i, o.values)
 			}
 			if (alone || ok) && j.accepts(issuer, subject) {
@@ -320,7 +324,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 			}
 		}
 		if p.similar == "" || open[p.name] || strings.HasPrefix(values[i], "refs/") && !strings.HasPrefix(values[i], "refs/heads/") {
-			continue // people make new tags, and their expressions are for these
+			continue // people create new tags, and their expressions are for these
 		}
 		for _, value := range similar(values[i]) {
 			if subject, ok := j.but(f, pinned, i, regexp.QuoteMeta(value)); ok && j.accepts(issuer, subject) {
@@ -333,7 +337,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 	if len(judged.Strangers) > 0 {
 		const plain = "https://token.actions.githubusercontent.com"
 		if f.name == enterprise && j.accepts(plain, pinned.subject) {
-			issuer = plain // few enterprises have an issuer of their own
+			issuer = plain // few enterprises have their own issuer
 		}
 		for i, p := range f.parts {
 			if near[p.name] && j.wrote(values[i], pinned.alternative) {
@@ -351,7 +355,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 	return judged
 }
 
-// caller says who gets in by a workflow that others call: its certificates name the workflow, whoever calls it.
+// caller finds who gets in through a reusable workflow: its certificates name the workflow, whoever calls it.
 func (j *judge) caller(issuer, subject string) (Stranger, bool) {
 	const somebody = "https://github.com/somebody-else/another-repository/.github/workflows/another.yml@refs/heads/main"
 	path, ok := strings.CutPrefix(subject, "https://github.com/")
@@ -364,8 +368,8 @@ func (j *judge) caller(issuer, subject string) (Stranger, bool) {
 	return Stranger{Insiders, "any repository that calls this workflow, of anybody if the workflow is public", issuer, subject}, called.MatchString(subject)
 }
 
-// similar returns names that others can have and that begin or end as a name does, or have another character for a
-// dot.
+// similar returns names that others can have and that share the beginning or end of a name, or differ from it by
+// the character at a dot.
 func similar(name string) []string {
 	list := []string{name + "-evil", "evil-" + name, name + "evil", "evil" + name, strange + "/" + name}
 	if at := strings.LastIndexByte(name, '.'); at > 0 {

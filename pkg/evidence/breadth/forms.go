@@ -11,14 +11,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 )
 
-// form is how an identity provider names signers: a subject is its parts, one after the other. Issuers and the forms
-// of public providers are those of Fulcio's configuration (sigstore/fulcio, config/identity/config.yaml).
+// form is the format of a provider's signer names: a subject is the sequence of its parts. Issuers and the forms of
+// public providers match Fulcio's configuration (sigstore/fulcio, config/identity/config.yaml).
 type form struct {
 	name string
-	// issuers matches the provider's issuers; others is an expression for issuers that strangers have of their own
-	// and that name signers without saying whose they are, "" if there are none.
+	// issuers matches the provider's issuers; others is an expression for strangers' own issuers whose signer
+	// names do not identify the issuer, "" if there are none.
 	issuers, others string
-	// public means that anyone can sign with it. All signers of others belong to whoever runs the provider.
+	// public means that anyone can sign with it. All signers of other providers belong to their operator.
 	public bool
 	parts  []part
 
@@ -27,10 +27,10 @@ type form struct {
 
 // compiled has the expressions of a form, compiled once.
 type compiled struct {
-	// issuer and other are for issuers and others; issued matches issuers, too.
+	// issuer and other are compiled from issuers and others; issued matches issuers, too.
 	issuer, other *cel.Pattern
 	issued        *regexp.Regexp
-	// whole is for all subjects. Subject matches them, with a group for each part.
+	// whole matches all subjects. Subject also has a group for each part.
 	whole   *cel.Pattern
 	subject *regexp.Regexp
 }
@@ -53,35 +53,35 @@ func (f form) ready() form {
 
 // part is a part of a subject.
 type part struct {
-	// name is "" for text that all subjects have.
+	// name is "" for constant text.
 	name string
-	// values matches what the part can be.
+	// values matches the possible values of the part.
 	values string
-	// usual is a value that may stand for any, given what shows that the reader has to put in one's own.
+	// usual is an example value that shows that the reader has to insert a real one.
 	usual, given string
-	// others are what strangers have in its place.
+	// others are strangers' values.
 	others []other
-	// similar names the owner of a value that only begins or ends like the right one, "" if it has none. Near is who
-	// that is.
+	// similar describes the owner of a value that only begins or ends like the right one, "" if there is none. Near
+	// is the owner's reach.
 	similar string
 	near    Reach
 }
 
-// other is what strangers have in place of a part.
+// other is a stranger's value of a part.
 type other struct {
 	who    string
 	values string // a regular expression
 	reach  Reach
 }
 
-// text is a part that all subjects have.
+// text is a constant part of all subjects.
 func text(s string) part { return part{values: regexp.QuoteMeta(s)} }
 
-// strange is the name that strangers have.
+// strange is the name of strangers.
 const strange = "somebody-else"
 
-// forms returns how public identity providers and clusters name signers. Nobody may change what it returns: compiling
-// their expressions takes longer than most judgements.
+// forms returns the forms of public identity providers and clusters. Nobody may change the result: compiling their
+// expressions takes longer than most judgements.
 var forms = sync.OnceValue(func() []form { //nolint:gochecknoglobals // nobody sees it change
 	list := publicForms()
 	for i := range list {
@@ -90,7 +90,7 @@ var forms = sync.OnceValue(func() []form { //nolint:gochecknoglobals // nobody s
 	return list
 })
 
-// printable is for every text that a subject can be.
+// printable matches every possible subject.
 var printable = sync.OnceValue(func() *cel.Pattern { return pattern(`[ -~]+`) }) //nolint:gochecknoglobals // nobody sees it change
 
 func publicForms() []form {
@@ -159,8 +159,8 @@ const enterprise = "GitHub Actions of an enterprise"
 // slug is a name in an address.
 const slug = `[0-9A-Za-z_][0-9A-Za-z_.-]*`
 
-// Names of branches and tags of git, without characters that only quoted names have. Tags called v or vv are
-// mistakes in an expression, which has to match all of the name.
+// Names of branches and tags of git, without characters that only quoted names have. Tags named v or vv are
+// mistakes in an expression, which has to match the whole name.
 const (
 	named  = `[0-9A-Za-z._+@-]`
 	branch = named + `+(?:/` + named + `+)*`
@@ -170,11 +170,12 @@ const (
 // An identifier that its owner does not choose.
 const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 
-// workflowParts is how many parts the subject of a workflow has: an owner, a repository, a file and a ref, with text
+// workflowParts is the number of parts of a workflow's subject: an owner, a repository, a file and a ref, with text
 // before each.
 const workflowParts = 8
 
-// githubParts is how GitHub names the workflow that signs (the claim job_workflow_ref).
+// githubParts is the format in which GitHub names the signing workflow (the claim
+// job_workflow_ref).
 func githubParts(host string) []part {
 	return []part{
 		text("https://" + host + "/"),
@@ -193,7 +194,8 @@ func githubParts(host string) []part {
 	}
 }
 
-// gitlabParts is how a GitLab names the pipeline that signs (the claim ci_config_ref_uri).
+// gitlabParts is the format in which GitLab names the signing pipeline (the claim
+// ci_config_ref_uri).
 func gitlabParts(host string, strangers Reach) []part {
 	return []part{
 		text("https://" + host + "/"),
@@ -211,7 +213,8 @@ func gitlabParts(host string, strangers Reach) []part {
 	}
 }
 
-// mailParts is how providers name people, and Google service accounts: by an e-mail address.
+// mailParts is the format in which providers name people, and Google service accounts: an
+// e-mail address.
 func mailParts() []part {
 	return []part{
 		{name: "name", values: `[0-9A-Za-z._+-]+`, usual: "release", given: "NAME", others: []other{{"everyone with an address of the domain", `anybody|any\.body`, Colleagues}}},
@@ -228,16 +231,16 @@ func (f form) people() bool { return f.parts[0].name == "name" }
 // mail is the form of providers that name people.
 var mail = sync.OnceValue(func() form { return form{name: "people", parts: mailParts()}.ready() }) //nolint:gochecknoglobals // nobody sees it change
 
-// freeMail are domains whose addresses anyone gets.
+// freeMail are domains with addresses for anyone.
 const freeMail = `(?:googlemail|outlook|hotmail|live|yahoo|icloud|aol|gmx|protonmail|fastmail|yandex|qq|163|126)\.com|users\.noreply\.github\.com|proton\.me|gmx\.(?:net|de)|web\.de|(?:mail|yandex)\.ru`
 
 // defaultAccounts are domains in which every project of Google Cloud has a service account.
 const defaultAccounts = `(?:cloudbuild|developer|appspot)\.gserviceaccount\.com`
 
-// free matches addresses that anyone gets.
+// free matches addresses that anyone can get.
 var free = regexp.MustCompile(`@(?:` + freeMail + `|` + defaultAccounts + `|gmail\.com)$`)
 
-// accountParts is how Fulcio names a service account of Kubernetes.
+// accountParts is the format in which Fulcio names a service account of Kubernetes.
 func accountParts() []part {
 	return []part{
 		text("https://kubernetes.io/namespaces/"),
@@ -261,8 +264,8 @@ func spiffe() form {
 	}}
 }
 
-// own returns how providers that are not public may name signers: a GitHub or a GitLab of one's own, SPIRE, a
-// provider of people, a cluster.
+// own returns the forms of private providers: a private GitHub or GitLab, SPIRE, a provider of people, a
+// cluster.
 func own(issuer string) []form {
 	list := []form{spiffe(), {name: "service accounts of Kubernetes", parts: accountParts()}, mail()}
 	host := strings.TrimPrefix(strings.TrimPrefix(issuer, "https://"), "http://")
@@ -277,7 +280,7 @@ func own(issuer string) []form {
 	return list
 }
 
-// rank puts the form first that the name of a provider suggests.
+// rank moves the form to the front that the name of a provider suggests.
 func rank(f form, issuer string) int {
 	kind, _, _ := strings.Cut(f.name, " at ")
 	if kind == "GitHub" && strings.HasSuffix(issuer, "/_services/token") || strings.Contains(issuer, strings.ToLower(kind)) {
@@ -286,10 +289,10 @@ func rank(f form, issuer string) int {
 	return 1
 }
 
-// builders are repositories of workflows that others publish to be called from any repository.
+// builders are repositories with reusable workflows for any repository.
 func builders() []string {
 	return []string{"slsa-framework/slsa-github-generator", "docker/github-builder", "docker/github-builder-experimental", "github/artifact-attestations-workflows", "actions/reusable-workflows"}
 }
 
-// called matches repositories and workflows whose names say that others call them.
+// called matches repositories and workflows whose names suggest reusable workflows.
 var called = regexp.MustCompile(`/(?:\.github|workflows|actions|[0-9A-Za-z._-]*-(?:workflows|actions))/\.github/workflows/|/\.github/workflows/[^/]*(?:reus|shared|callable|_call)[^/]*\.ya?ml@`)

@@ -9,8 +9,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// misspelt judges an identity of a provider that is not known because its name, or that of the signer, is not written
-// as certificates have it.
+// misspelt judges an identity whose provider is unknown because its name, or the signer's, is not spelled as in
+// certificates.
 func (j *judge) misspelt() Judgement {
 	if j.identity.Issuer == loginPage {
 		narrower := j.identity
@@ -38,7 +38,7 @@ func (j *judge) misspelt() Judgement {
 // loginPage is the issuer of Sigstore's own login page.
 const loginPage = "https://oauth2.sigstore.dev/auth"
 
-// nearIssuer returns the issuer of a public provider that was meant.
+// nearIssuer returns the intended issuer of a public provider.
 func nearIssuer(issuer string) (string, bool) {
 	for _, near := range []string{issuer, strings.ToLower(issuer)} {
 		near = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(near), "/"), "/.well-known/openid-configuration")
@@ -50,20 +50,20 @@ func nearIssuer(issuer string) (string, bool) {
 	return "", false
 }
 
-// maxEdits is how far from the right one an issuer may be to be a misspelt one. If the right one is shorter than
-// shortIssuer, the subject has to begin as those of the provider do: https://gitlab.co may be somebody's own.
+// maxEdits is the largest edit distance of a misspelt issuer. If the right one is shorter than shortIssuer, the
+// subject must begin like the provider's subjects: https://gitlab.co may be somebody else's issuer.
 const (
 	maxEdits    = 2
 	shortIssuer = 20
 )
 
-// related returns the public provider whose subject an identity names with an address of the provider that is no issuer,
-// or with an issuer that is misspelt.
+// related returns the public provider whose subject an identity names with an address of the provider that is not an
+// issuer, or with a misspelt issuer.
 func (j *judge) related() (form, string, bool) {
 	for _, f := range forms() {
 		known := unquoted(f.issuers)
 		if f.issuers != regexp.QuoteMeta(known) || !j.names(f) {
-			continue // each customer has an issuer of its own
+			continue // each customer has its own issuer
 		}
 		misspelt := levenshtein.ComputeDistance(j.identity.Issuer, known) <= maxEdits && (len(known) >= shortIssuer || f.begins(cmp.Or(j.identity.Subject, written(j.identity.SubjectRegExp))))
 		if misspelt || addressOf(f, known, j.identity.Issuer) {
@@ -82,8 +82,8 @@ func (j *judge) names(f form) bool {
 	return ok
 }
 
-// addressOf reports whether an issuer is a host in a domain of a provider: that of its issuer or of its subjects. An
-// issuer with a path may be of a customer.
+// addressOf reports whether an issuer is a host in a domain of a provider: the domain of its issuer or of its
+// subjects. An issuer with a path may be a customer's.
 func addressOf(f form, known, issuer string) bool {
 	host := strings.TrimSuffix(strings.TrimPrefix(issuer, "https://"), "/")
 	for _, address := range []string{known, unquoted(f.parts[0].values)} {

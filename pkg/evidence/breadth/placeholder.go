@@ -6,11 +6,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
 )
 
-// placeholders matches the names that our suggestions and pages have in identities, for readers to replace.
+// placeholders matches the names in identities of our suggestions and pages that readers should replace.
 var placeholders = regexp.MustCompile(`\b(?:OWNER|REPOSITORY|ORGANIZATION|GROUP|PROJECT|PIPELINE|WORKSPACE|ACCOUNT|NAMESPACE|NAME|your-namespace|your-account|trust-domain\.example|0{16}|0{40})\b` +
 	`|^https://github\.com/example/|(?:^|[@/.])example\.com\b`)
 
-// Placeholder returns a name in an identity that our pages have for the reader's own, "" if there is none.
+// Placeholder returns such a name in an identity, "" if there is none.
 func Placeholder(identity cosign.Identity) string {
 	for _, text := range []string{identity.Issuer, identity.Subject, written(identity.IssuerRegExp), written(identity.SubjectRegExp)} {
 		if found := placeholders.FindString(text); found != "" {

@@ -13,14 +13,15 @@ import (
 // example is a subject of a form that an identity accepts.
 type example struct {
 	subject string
-	// fixed are the parts with their usual values where the identity accepts these, their expressions elsewhere.
+	// fixed has the parts with their usual values where the identity accepts these, and their expressions
+	// elsewhere.
 	fixed []string
 	// alternative is the alternative of the expression that the subject meets, nil if claims of any subject meet it.
 	alternative []cel.Comparison
 }
 
 // pinned returns an example with as many usual values as the identity accepts, and false if it accepts no subject of
-// the form. Parts are expressions for those of the form.
+// the form. Parts are expressions for the parts of the form.
 func (j *judge) pinned(f form, parts []string) (example, bool) {
 	whole, made := f.whole, example{fixed: parts}
 	if !slices.Equal(parts, values(f)) {
@@ -131,12 +132,13 @@ func values(f form) []string {
 	return list
 }
 
-// begins reports whether a text begins as all subjects of a form do.
+// begins reports whether a text begins like all subjects of a form.
 func (f form) begins(text string) bool {
 	return f.parts[0].name == "" && strings.HasPrefix(text, unquoted(f.parts[0].values))
 }
 
-// but returns a subject that the identity accepts and that is the example but for one part.
+// but returns a subject that the identity accepts and that differs from the example only in
+// one part.
 func (j *judge) but(f form, like example, at int, values string) (string, bool) {
 	tried := slices.Clone(like.fixed)
 	tried[at] = values
@@ -144,7 +146,8 @@ func (j *judge) but(f form, like example, at int, values string) (string, bool) 
 	return subject, ok && f.valid(subject)
 }
 
-// with returns a subject that the identity accepts, with a part that is not the example's. Others may differ, too.
+// with returns a subject that the identity accepts, with a part that differs from the example's. Other parts may
+// differ, too.
 func (j *judge) with(f form, like example, at int, values string) (string, bool) {
 	tried := slices.Clone(like.fixed)
 	tried[at] = values
@@ -170,7 +173,8 @@ func (j *judge) text(subject *cel.Pattern, parts []string) string {
 	return text
 }
 
-// common returns a subject that the identity and an expression match. What is too long to compare has none.
+// common returns a subject that the identity and an expression match. It returns none if they are too long
+// to compare.
 func (j *judge) common(expression string) (string, bool) {
 	if *j.steps <= 0 {
 		return "", false
@@ -191,7 +195,7 @@ func (f form) partsOf(e example) []string {
 	return f.subject.FindStringSubmatch(e.subject)[1:]
 }
 
-// shape shows how the subjects of a form look.
+// shape shows the format of a form's subjects.
 func shape(f form) string {
 	var shown strings.Builder
 	for _, p := range f.parts {
@@ -212,7 +216,7 @@ func unquoted(expression string) string {
 	return strings.NewReplacer(`\Q`, "", `\E`, "", `\`, "").Replace(expression)
 }
 
-// written returns the text of an expression without what only says where it matches.
+// written returns the text of an expression without anchors and wildcards at its ends.
 func written(expression string) string {
 	for _, around := range [][2]string{{".*(?:", ").*"}, {"(?i)", ""}, {"^", "$"}, {"(?i)", ""}, {".*", ".*"}} {
 		expression = strings.TrimSuffix(strings.TrimPrefix(expression, around[0]), around[1])
@@ -220,7 +224,8 @@ func written(expression string) string {
 	return unquoted(expression)
 }
 
-// narrower returns an identity without strangers: parts that anybody could have are placeholders.
+// narrower returns an identity without strangers. Parts that anybody could have become
+// placeholders.
 func (j *judge) narrower(f form, issuer string, values []string, open map[string]bool) cosign.Identity {
 	made := cosign.Identity{Issuer: issuer, InsecureIgnoreIssuer: j.identity.InsecureIgnoreIssuer}
 	if made.InsecureIgnoreIssuer {
@@ -241,7 +246,7 @@ func (j *judge) narrower(f form, issuer string, values []string, open map[string
 			continue
 		case p.name != "" && value == p.usual && j.anyOf(values, i):
 			value = p.given
-		case strings.Contains(j.identity.SubjectRegExp, "(?i"): // an exact subject has the letters that its author wrote
+		case strings.Contains(j.identity.SubjectRegExp, "(?i"): // an exact subject keeps its author's spelling
 			if at := strings.Index(strings.ToLower(spelled), strings.ToLower(value)); at >= 0 {
 				value = spelled[at : at+len(value)]
 			}
@@ -257,7 +262,7 @@ func (j *judge) narrower(f form, issuer string, values []string, open map[string
 	return made
 }
 
-// tags returns an expression for the tags of versions that the identity accepts, "" if it accepts a single tag.
+// tags returns an expression for the version tags that the identity accepts, "" if it accepts a single tag.
 func (j *judge) tags(values []string, at int) string {
 	for _, prefix := range []string{"refs/tags/v", "refs/tags/"} {
 		if j.replaced(values, at, prefix+"1.2.3") && j.replaced(values, at, prefix+"4.5.6") {
@@ -270,7 +275,7 @@ func (j *judge) tags(values []string, at int) string {
 	return ""
 }
 
-// anyOf reports whether a part can be followed by more.
+// anyOf reports whether more can follow a part.
 func (j *judge) anyOf(values []string, at int) bool { return j.replaced(values, at, values[at]+"1") }
 
 func (j *judge) replaced(values []string, at int, value string) bool {
@@ -279,8 +284,8 @@ func (j *judge) replaced(values []string, at int, value string) bool {
 	return j.accepts(j.at, strings.Join(tried, ""))
 }
 
-// closest returns the identity that was probably meant by one that accepts no subject of a form: the parts that its
-// text gives, and placeholders.
+// closest returns the identity that its author probably meant, although it accepts no subject of a form: the parts
+// in its text, and placeholders.
 func (j *judge) closest(f form) cosign.Identity {
 	given := cmp.Or(j.identity.Subject, written(j.identity.SubjectRegExp))
 	if as := claimed.FindStringSubmatch(given); as != nil && strings.HasPrefix(f.name, "GitHub") { // the claim sub, not the subject
@@ -312,7 +317,7 @@ func (j *judge) closest(f form) cosign.Identity {
 			if !ends {
 				before, _, _ := strings.Cut(rest, "//")
 				at := strings.Index(rest, unquoted(f.parts[i+1].values))
-				if p.name == "group" { // groups have groups
+				if p.name == "group" { // groups have subgroups
 					at = strings.LastIndex(before, "/")
 				}
 				if at >= 0 {
@@ -338,8 +343,8 @@ func (j *judge) closest(f form) cosign.Identity {
 	return cosign.Identity{Issuer: j.identity.Issuer, Subject: made.String()}
 }
 
-// What people write for a subject: the claim sub of GitHub's and of a cluster's tokens, and GitLab's configuration
-// without its two slashes or its file.
+// Values that people write for a subject: the claim sub of GitHub's and of a cluster's tokens, and GitLab's
+// configuration without its two slashes or its file.
 var (
 	claimed   = regexp.MustCompile(`^repo:([^/:]+/[^/:]+)(?::ref:(.*))?`)
 	account   = regexp.MustCompile(`^system:serviceaccount:([^:]+):(.*)$`)
@@ -347,7 +352,8 @@ var (
 	pipeline  = regexp.MustCompile(`^(https://[^/]+/[^@]*?[^/@])(?:/(\.gitlab-ci\.yml))?(@refs/.*)$`)
 )
 
-// lowerCase returns the identity with the domain of its address in lower case, if a subject of the form has that.
+// lowerCase returns the identity with the domain of its address in lower case, if that makes it a valid subject
+// of the form.
 func (j *judge) lowerCase(f form) (cosign.Identity, bool) {
 	made := j.identity
 	name, domain, ok := strings.Cut(made.Subject, "@")
@@ -355,7 +361,8 @@ func (j *judge) lowerCase(f form) (cosign.Identity, bool) {
 	return made, ok && f.valid(made.Subject)
 }
 
-// wrote reports whether the author of an identity wrote a value, and not only the beginning of several.
+// wrote reports whether the author of an identity wrote a complete value, and not only the beginning of
+// several.
 func (j *judge) wrote(value string, alternative []cel.Comparison) bool {
 	if spelled := written(j.identity.SubjectRegExp); strings.Contains(spelled, "@"+value) && strings.HasSuffix(spelled, value) {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
 )
 
-// Reach returns how far away the strangers are, [Nobody] if there are none.
+// Reach returns the widest reach of the strangers, [Nobody] if there are none.
 func (j Judgement) Reach() Reach {
 	if len(j.Strangers) == 0 {
 		return Nobody
@@ -16,10 +16,10 @@ func (j Judgement) Reach() Reach {
 	return j.Strangers[0].Reach
 }
 
-// maxNamed is how many strangers are named.
+// maxNamed is the number of strangers that are named.
 const maxNamed = 4
 
-// Named names the strangers from farthest, each with a subject that is accepted.
+// Named names the strangers, widest reach first, each with an accepted subject.
 func (j Judgement) Named() string {
 	var list []string
 	for _, s := range j.Strangers[:min(len(j.Strangers), maxNamed)] {
@@ -31,7 +31,7 @@ func (j Judgement) Named() string {
 	return strings.Join(list, ", ")
 }
 
-// Instead says what to write in place of the identity, as YAML.
+// Instead returns the narrower identity as YAML.
 func (j Judgement) Instead() string {
 	i := j.Narrower
 	switch {
@@ -52,7 +52,7 @@ func (j Judgement) Instead() string {
 	return "write {" + strings.Join(fields, ", ") + "}, with your own names"
 }
 
-// quoted returns a text as YAML has it.
+// quoted returns a text in YAML's quotes.
 func quoted(text string) string {
 	if strings.Contains(text, "'") {
 		return strconv.Quote(text)
@@ -66,5 +66,6 @@ func Flux(issuer, subject string, steps *int) Judgement {
 	return Judge(cosign.Identity{IssuerRegExp: anywhere(issuer), SubjectRegExp: anywhere(subject)}, "", steps)
 }
 
-// anywhere returns an expression for whole texts in which another one matches.
+// anywhere returns an expression that matches whole texts which contain a match of another
+// one.
 func anywhere(expression string) string { return ".*(?:" + expression + ").*" }

@@ -1,12 +1,12 @@
-// Package cosign checks image signatures and attestations in cosign's formats, legacy
-// layers and Sigstore bundles, made with a key or keyless. It takes bytes and trust
-// material and returns a proof, or why there is none. It verifies log entries, certificates
-// and timestamps offline, from the signature itself, and only reaches a network through the
-// fetch function of its caller.
+// Package cosign checks image signatures and attestations in cosign's formats, legacy layers
+// and Sigstore bundles, made with a key or keyless. It takes bytes and trust material and
+// returns a proof, or an error that says why there is none. It verifies log entries,
+// certificates and timestamps offline, from the signature itself, and only reaches a network
+// through the fetch function of its caller.
 //
-// It calls only per-signature functions of the libraries, each under recover: hostile
-// evidence can make them panic, and the image-level functions of cosign panic in
-// goroutines of their own.
+// It only calls the libraries' functions for single signatures, each with recover: hostile
+// evidence can make them panic, and cosign's functions for images panic in separate
+// goroutines.
 package cosign
 
 import (
@@ -32,16 +32,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
-// Options says which image signatures a Checker accepts.
+// Options defines which image signatures a Checker accepts.
 type Options struct {
 	Signers
 	// Annotations must all be signed with exactly these values. Message signatures
 	// carry no annotations, so they fail if any are set.
 	Annotations map[string]string
-	// MatchRepository requires that the signed document names the image's host and
-	// repository, so that a signature copied from another repository does not count.
-	// cosign v3 writes no repository into its bundles: they fail, unless a subject of
-	// the statement has the repository as its name.
+	// MatchRepository requires that the signed document names the image's host and repository,
+	// so that a signature copied from another repository does not count. cosign v3 writes no
+	// repository into its bundles: they fail unless the name of a subject of the statement is
+	// the repository.
 	MatchRepository bool
 }
 
@@ -70,9 +70,9 @@ func (c *Checker) Accepts(s verify.Signature) bool {
 	return s.Layer.MediaType == MediaTypeSimpleSigning || isBundle(s.Layer.MediaType)
 }
 
-// Check says whether s is a signature of subject by one of the signers, with the wanted
-// repository and annotations. It ignores now: keys do not expire, and certificates must
-// be valid at the time that a log or a timestamp authority vouches for.
+// Check verifies that s is a signature of subject by one of the signers, with the wanted
+// repository and annotations. It ignores now: keys do not expire, and certificates must be
+// valid at the time for which a log or a timestamp authority vouches.
 func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) (policy.Proof, error) {
 	if err := checkSubject(subject); err != nil {
 		return policy.Proof{}, err
@@ -122,11 +122,11 @@ func (c *Checker) checkClaims(subject verify.Subject, said claims) error {
 // attestations under the tag "sha256-<hex>.att".
 const MediaTypeEnvelope = "application/vnd.dsse.envelope.v1+json"
 
-// AttestationOptions says which attestations an Attestation accepts.
+// AttestationOptions defines which attestations an Attestation accepts.
 type AttestationOptions struct {
 	Signers
-	// PredicateType must equal that of the statement. It is required: without it any
-	// statement would do.
+	// PredicateType must equal the statement's. It is required: without it, any statement would
+	// be accepted.
 	PredicateType string
 	// Expression is an optional CEL condition over predicate, predicateType, now and
 	// signer, which has either keyFingerprint, or issuer, subject and claims.
@@ -170,8 +170,8 @@ func (a *Attestation) Accepts(s verify.Signature) bool {
 	return s.Layer.MediaType == MediaTypeEnvelope || isBundle(s.Layer.MediaType)
 }
 
-// Check says whether s is an attestation of subject by one of the signers, with the
-// wanted predicate.
+// Check verifies that s is an attestation of subject by one of the signers, with the wanted
+// predicate.
 func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (policy.Proof, error) {
 	if err := checkSubject(subject); err != nil {
 		return policy.Proof{}, err
@@ -219,7 +219,8 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 		if err == nil || transient(err) {
 			return found, err
 		}
-		// A limit hides evidence, which an expression may ask to be absent, so no other refusal may hide it.
+		// A limit hides evidence, and an expression may require its absence, so no other refusal may replace
+		// this one.
 		if worst == nil || verify.HasReason(err, policy.ReasonLimitExceeded) {
 			worst = err
 		}
@@ -227,7 +228,7 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	return Evidence{}, worst
 }
 
-// evidenceOf verifies an envelope with one signature, whose statement is scanned and has its memory.
+// evidenceOf verifies an envelope with one signature. Its statement is scanned and its memory held.
 func (a *Attestation) evidenceOf(ctx context.Context, layer ocispec.Descriptor, envelope *protodsse.Envelope, want digest.Digest) (Evidence, error) {
 	rebuilt, err := a.rebuild(layer, &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: envelope}})
 	if err != nil {
@@ -289,8 +290,8 @@ func decodeBase64(text string) ([]byte, error) {
 	return encoding.DecodeString(strings.TrimRight(text, "="))
 }
 
-// until returns when an expression that reads the time may be false: it is tried a moment later, and counts no longer
-// if it is false then. Nobody knows more of it.
+// until returns when an expression that reads the time may become false: it evaluates the expression for a later
+// moment, and the result holds no longer if it is false then. Nothing more is known.
 func (a *Attestation) until(ctx context.Context, evidence Evidence, now time.Time) time.Time {
 	switch later := now.Add(expressionHolds); {
 	case a.expression == nil || !a.expression.ReadsTime():
@@ -302,7 +303,7 @@ func (a *Attestation) until(ctx context.Context, evidence Evidence, now time.Tim
 	}
 }
 
-// attest says which attestation to make.
+// attest says which attestation to create.
 func (a *Attestation) attest() string {
 	return fmt.Sprintf("make an attestation of the type %s with cosign attest", a.predicateType)
 }

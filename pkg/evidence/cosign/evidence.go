@@ -25,15 +25,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
-// Evidence is what a bundle proves.
+// Evidence is the proof in a bundle.
 type Evidence struct {
 	// Signer identifies the signer, and differs between signers.
 	Signer string
 	// Facts about the signer: keyFingerprint, or issuer, subject and claims.
 	Facts map[string]any
-	// Statement is the signed in-toto statement, nil for a signature of the artifact's
-	// bytes. One of its subjects has the artifact's digest. The caller judges its
-	// predicate.
+	// Statement is the signed in-toto statement, nil for a signature of the artifact's bytes.
+	// One of its subjects has the artifact's digest. The caller checks its predicate.
 	Statement *intake.Statement
 }
 
@@ -70,7 +69,7 @@ func (s *signers) verifyParsed(ctx context.Context, parsed parsedBundle, artifac
 	switch {
 	case err != nil:
 		return Evidence{}, malformed("the signed statement " + err.Error())
-	case !slices.Contains(statement.Digests, artifact.Encoded()): // the library was not asked
+	case !slices.Contains(statement.Digests, artifact.Encoded()): // the library was not called
 		return Evidence{}, wrongDigest(artifact, digest.SHA256.String()+":"+statement.Digests[0])
 	}
 	proven.Statement = &statement
@@ -144,8 +143,8 @@ func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer
 	return c.accept(subject, layer.Digest, by, said...)
 }
 
-// signedClaims returns what a bundle claims about the image want. The claims are not
-// verified yet: refusing here only saves verifying evidence that would not count.
+// signedClaims returns a bundle's claims about the image want. The claims are not verified
+// yet: refusing here only saves verifying evidence that would not count.
 func (c *Checker) signedClaims(parsed parsedBundle, want digest.Digest) ([]claims, error) {
 	if !parsed.message {
 		return readStatement(parsed.payload, want)
@@ -156,7 +155,7 @@ func (c *Checker) signedClaims(parsed parsedBundle, want digest.Digest) ([]claim
 	return []claims{{}}, nil // a message signature only covers the digest
 }
 
-// readStatement returns what an envelope's payload claims about the image want.
+// readStatement returns the claims of an envelope's payload about the image want.
 func readStatement(payload []byte, want digest.Digest) ([]claims, error) {
 	subjects, err := parseStatement(payload)
 	switch {
@@ -235,8 +234,8 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 	return c.accept(subject, layer.Digest, key.signer(), said)
 }
 
-// rebuiltSigner verifies a payload as a bundle that is rebuilt from the layer's
-// annotations, and returns its signer.
+// rebuiltSigner verifies a payload as a bundle that is rebuilt from the layer's annotations,
+// and returns its signer.
 func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, error) {
 	rebuilt, err := s.rebuild(layer, &protobundle.Bundle{Content: messageOf(payload, signature, crypto.SHA256)})
 	if err != nil {
@@ -319,7 +318,7 @@ func checkSubject(subject verify.Subject) error {
 	return nil
 }
 
-// read fetches a layer of at most limit bytes; fetch has a limit of its own. what names the layer in refusals.
+// read fetches a layer of at most limit bytes; fetch has its own limit. what names the layer in refusals.
 func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, what string, limit int64) ([]byte, error) {
 	if layer.Size > limit {
 		return nil, limitExceeded(what, limit)

@@ -37,7 +37,7 @@ func (i Identity) sizes() (s regexpSizes) {
 	return s
 }
 
-// Bytes returns how much memory the regular expressions of the identity keep at most. Those
+// Bytes returns an upper bound on the memory of the identity's regular expressions. Those
 // that New refuses keep none.
 func (i Identity) Bytes() (size int) {
 	sizes := i.sizes()
@@ -58,8 +58,8 @@ func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	return bundleverify.WithCertificateIdentity(identity), nil
 }
 
-// Matcher returns a function that reports whether a certificate with an issuer and a subject has the identity, by
-// what decides about signatures. It returns an error if the identity cannot be used.
+// Matcher returns a function that reports whether a certificate with an issuer and a subject has the identity,
+// with the same code that decides about signatures. It returns an error if the identity cannot be used.
 func (i Identity) Matcher() (func(issuer, subject string) bool, error) {
 	identity, err := i.compiled()
 	if err != nil {
@@ -82,7 +82,7 @@ func (i Identity) compiled() (identity bundleverify.CertificateIdentity, err err
 	if (i.Subject == "") == (i.SubjectRegExp == "") {
 		return identity, errors.New("exactly one of subject and subjectRegExp must be set")
 	}
-	// The library compiles whatever it is given.
+	// The library compiles any expression.
 	if _, err := cel.RegexpSize(i.IssuerRegExp); err != nil {
 		return identity, &FieldError{"issuerRegExp", err}
 	}
@@ -96,7 +96,7 @@ func (i Identity) compiled() (identity bundleverify.CertificateIdentity, err err
 	return identity, nil
 }
 
-// anyIssuer matches every issuer, and none. It is not anchored as those are that users write.
+// anyIssuer matches every issuer, and none. Unlike users' expressions, it is not anchored.
 const anyIssuer = "(?s).*"
 
 // whole anchors a regular expression, so that it must match the whole value.
@@ -136,7 +136,7 @@ func names(parsed *bundle.Bundle) int {
 	return len(content.Certificate().URIs) + len(content.Certificate().EmailAddresses)
 }
 
-// summaryOf returns what a bundle's certificate says. It is empty if the bundle has none.
+// summaryOf returns a summary of a bundle's certificate, empty if the bundle has none.
 func summaryOf(parsed *bundle.Bundle) (summary certificate.Summary, err error) {
 	err = guard(func() error {
 		content, err := parsed.VerificationContent()

@@ -26,8 +26,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// Keyless trusts identities: certificates that chain to a Sigstore root and were valid
-// at a time that a log or a timestamp authority vouches for.
+// Keyless trusts identities: certificates that chain to a Sigstore root and were valid at a
+// time for which a log or a timestamp authority vouches.
 type Keyless struct {
 	// Identities are 1 to 16 identities; a signer must match one of them.
 	Identities []Identity
@@ -35,8 +35,8 @@ type Keyless struct {
 	// source in messages.
 	Root root.TrustedMaterial
 	Name string
-	// InsecureIgnoreSCT accepts certificates that are in no certificate transparency
-	// log.
+	// InsecureIgnoreSCT accepts certificates without proof that they are in a certificate
+	// transparency log.
 	InsecureIgnoreSCT bool
 	// Thresholds say how many different logs and timestamp authorities must vouch.
 	Thresholds Thresholds
@@ -85,7 +85,7 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 		}
 		made.ignores = made.ignores || identity.InsecureIgnoreIssuer
 		if made.sizes = append(made.sizes, identity.sizes()); identity.InsecureIgnoreIssuer {
-			made.policies = slices.Insert(made.policies, 0, option) // the library names the first that matches
+			made.policies = slices.Insert(made.policies, 0, option) // the library returns the first match
 		} else {
 			made.policies = append(made.policies, option)
 		}
@@ -145,7 +145,7 @@ func (k *identities) verify(ctx context.Context, parsed *bundle.Bundle, artifact
 		}
 		id := summary.Issuer + " " + summary.SubjectAlternativeName
 		if result.VerifiedIdentity.Issuer.Regexp.String() == anyIssuer {
-			id = summary.SubjectAlternativeName // one person, whatever the issuer
+			id = summary.SubjectAlternativeName // one person, regardless of the issuer
 		}
 		by = signer{id: id,
 			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, cmp.Or(summary.Issuer, "no issuer"), k.name),
@@ -239,9 +239,9 @@ func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifa
 	return by, nil
 }
 
-// checkLengths refuses a certificate whose issuer or subject is long, or too long for the regular
-// expressions of the identities: the library matches all of them in one step, which nothing can
-// interrupt. Whoever signs chooses the subject.
+// checkLengths refuses a certificate whose issuer or subject is too long, in itself or for the
+// regular expressions of the identities: the library matches all of them in one step, which
+// cannot be interrupted. The signer chooses the subject.
 func (k *identities) checkLengths(parsed *bundle.Bundle) error {
 	summary, err := summaryOf(parsed)
 	if err != nil {
@@ -263,7 +263,7 @@ func (k *identities) checkLengths(parsed *bundle.Bundle) error {
 	return nil
 }
 
-// refusal says in our words why the library did not accept a bundle.
+// refusal explains in our words why the library did not accept a bundle.
 func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 	var nobody *bundleverify.ErrNoMatchingCertificateIdentity
 	switch {
@@ -283,18 +283,18 @@ func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 		"sign with the services that the Verifier's trust store names, or have its trusted root updated")
 }
 
-// quote returns the library's error in one line of bounded length. Where the library counts too few
-// timestamps, it also prints the errors of the others, even if there are none.
+// quote returns the library's error in one line of bounded length. If there are too few timestamps,
+// the library also prints the errors of the others, even if there are none.
 func quote(err error) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), ""), "; error: %!w(<nil>)", "")
 	return Excerpt(strings.Join(strings.Fields(text), " "))
 }
 
-// Excerpt returns as much of a text that a signer can choose as a message repeats.
+// Excerpt returns the part that a message quotes of a text that a signer can choose.
 func Excerpt(text string) string { return policy.Cut(text, maxQuote) }
 
-// lacks returns a refusal if a bundle that was not accepted has no evidence at all of when it was
-// signed. The library counts what holds, so its message is the same as for forged evidence.
+// lacks returns a refusal if a rejected bundle has no evidence of its signing time. The library
+// only counts valid evidence, so its message is the same as for forged evidence.
 func (k *identities) lacks(parsed *bundle.Bundle) error {
 	if k.logged {
 		if entries, err := parsed.TlogEntries(); err == nil && len(entries) == 0 {
@@ -331,8 +331,8 @@ func isEd25519(content bundleverify.VerificationContent) bool {
 }
 
 // checkTimestamps fails if any trusted timestamp falls outside the validity of the
-// certificate chain. sigstore-go checks only the first timestamp of each authority.
-// Timestamps of authorities that are not trusted are ignored.
+// certificate chain. sigstore-go checks only the first timestamp of each authority. It
+// ignores timestamps of untrusted authorities.
 func (k *identities) checkTimestamps(ctx context.Context, parsed *bundle.Bundle) error {
 	timestamps, err := parsed.Timestamps()
 	if err != nil || len(timestamps) < 2 {
@@ -347,8 +347,8 @@ func (k *identities) checkTimestamps(ctx context.Context, parsed *bundle.Bundle)
 		return err
 	}
 	leaf := content.Certificate()
-	// crypto/x509 does not support every kind of subject alternative name. The library
-	// has read them.
+	// crypto/x509 does not support every kind of subject alternative name, but the library has
+	// read them.
 	leaf.UnhandledCriticalExtensions = slices.DeleteFunc(leaf.UnhandledCriticalExtensions, cryptoutils.SANOID.Equal)
 	for _, timestamp := range timestamps {
 		for _, authority := range k.root.TimestampingAuthorities() {

@@ -2,8 +2,8 @@ package cosign
 
 import "time"
 
-// expressionHolds is how long an expression that reads the time is taken to hold, if it does then, too: as long as
-// a denial is cached.
+// expressionHolds is how long an expression that reads the time stays true, if it also is at the end: as long as a
+// denial is cached.
 const expressionHolds = 10 * time.Second
 
 // Limits on the cost of one signature. A signature over a limit does not count.
@@ -12,15 +12,15 @@ const (
 	// an image signature, in bytes. cosign writes a few hundred, annotations
 	// included.
 	maxPayload = 64 << 10
-	// bundleMemory is how many bytes of memory libraries take for each byte of a bundle or an envelope, apart from
-	// the values of its statement: copies with and without Base64.
+	// bundleMemory is the memory that libraries take per byte of a bundle or an envelope, in addition to the
+	// values of its statement: copies with and without Base64.
 	bundleMemory = 3
-	// maxTypeShown is how much of a type that nobody has verified a message repeats.
+	// maxTypeShown is how much of an unverified type a message quotes.
 	maxTypeShown = 64
-	// maxSignatureBundle is the size of a bundle with an image signature, in bytes: a few KiB, and perhaps certificates, log
+	// maxSignatureBundle is the size of a bundle with an image signature, in bytes: a few KiB, plus certificates, log
 	// proofs and timestamps. Attestations share the media type.
 	maxSignatureBundle = 4 << 20
-	// maxEnvelopeSignatures is how many signatures a DSSE envelope may have.
+	// maxEnvelopeSignatures is the number of signatures of a DSSE envelope.
 	maxEnvelopeSignatures = 8
 	// maxSignature is the length of a base64 signature annotation: an RSA key of
 	// 8192 bits makes 1,368 characters.
@@ -28,25 +28,26 @@ const (
 	// maxDepth is how deep the JSON of a signed document may nest. cosign's own
 	// documents nest four deep.
 	maxDepth = 16
-	// maxKeys is how many keys one verifier may have, as many as four full trust
-	// stores: each signature is tried with all of them.
+	// maxKeys is the number of keys of one verifier, as many as in four full trust stores: each
+	// signature is tried with all of them.
 	maxKeys = 64
-	// maxSuspects is how many keys are tried with hashes that are not accepted, to say so.
+	// maxSuspects is the number of keys that are tried with other hashes, for a better message.
 	maxSuspects = 4
 	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
 	minRSABits = 2048
-	// maxIdentities is how many identities one keyless verifier may have.
+	// maxIdentities is the number of identities of one keyless verifier.
 	maxIdentities = 16
-	// maxIdentity is how long the issuer or the subject of a certificate may be, in bytes. The workflow of a
-	// GitHub repository takes some 200.
+	// maxIdentity is the length of a certificate's issuer or subject, in bytes. The workflow of a GitHub
+	// repository takes about 200.
 	maxIdentity = 2048
 	// maxIdentitySteps bounds the regular expressions that one certificate is matched with, in
-	// instructions times bytes: some 50 ms. Sixteen of the longest fit for a subject of 120.
+	// instructions times bytes: about 50 ms. Sixteen of the longest are possible for a subject
+	// of 120 bytes.
 	maxIdentitySteps = 4_000_000
 	// maxAnnotation is the length of a legacy signature's certificate, log entry
 	// or timestamp: a few KiB each.
 	maxAnnotation = 64 << 10
-	// maxQuote is how much of a library's error a message repeats, in bytes: the
-	// signer chooses parts of it.
+	// maxQuote is how much of a library's error a message quotes, in bytes: the signer chooses
+	// parts of it.
 	maxQuote = 300
 )

@@ -35,7 +35,7 @@ type parsedBundle struct {
 	hint        string // names the key
 	payload     []byte // of the envelope
 	scanned     bool   // the payload, before
-	memory      int64  // that the payload takes as a tree of values, 0 if it was scanned before
+	memory      int64  // memory of the payload as a tree of values, 0 if it was already scanned
 	signature   []byte
 	signed      []byte // the DSSE PAE of an envelope, nil for a message
 	// byHash is the bundle as a message signature over signed. It is only set if
@@ -47,8 +47,8 @@ type parsedBundle struct {
 	algorithm protocommon.HashAlgorithm
 }
 
-// needs says which vouchers count for the signers. Others prove nothing, and can only do
-// harm.
+// needs returns the vouchers that count for the signers. Others prove nothing, and can only
+// do harm.
 func (s *signers) needs() intake.Vouchers {
 	return intake.Vouchers{Log: s.logged, Time: s.identities != nil}
 }
@@ -68,8 +68,8 @@ func (s *signers) parse(data []byte) (parsed parsedBundle, err error) {
 	return parsed, err
 }
 
-// read fills in the claims of the bundle. logged says whether signatures must be in a log.
-// It may panic.
+// read fills in the claims of the bundle. logged says whether signatures must be in a log. It
+// may panic.
 func (parsed *parsedBundle) read(logged bool) error {
 	content, err := parsed.VerificationContent()
 	if err != nil {
@@ -103,8 +103,8 @@ func (parsed *parsedBundle) read(logged bool) error {
 			return fmt.Errorf("the signed statement %w", err)
 		}
 	}
-	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol,
-	// "Signature Definition").
+	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol, "Signature
+	// Definition").
 	parsed.signature, parsed.signed = envelope.GetSignatures()[0].GetSig(), dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
 	if !logged {
 		return nil
@@ -118,11 +118,10 @@ func (parsed *parsedBundle) read(logged bool) error {
 	return err
 }
 
-// loggedHash returns the hash algorithm of the log entries if all of them are of Rekor
-// v1's kind hashedrekord, which holds only a hash of the signed bytes; else zero. The
-// client specification ("Bundle content vs. Rekor entry kind") allows that kind for
-// envelopes, but the library does not support it. Entries are not verified here: the
-// library does that.
+// loggedHash returns the hash algorithm of the log entries if all of them are of Rekor v1's
+// kind hashedrekord, which holds only a hash of the signed bytes; else zero. The client
+// specification ("Bundle content vs. Rekor entry kind") allows that kind for envelopes, but
+// the library does not support it. It does not verify entries: the library does.
 func loggedHash(entries []*protorekor.TransparencyLogEntry) (hash crypto.Hash) {
 	for _, entry := range entries {
 		var body struct {
@@ -149,10 +148,10 @@ func loggedHash(entries []*protorekor.TransparencyLogEntry) (hash crypto.Hash) {
 	return hash
 }
 
-// target returns the bundle and the artifact that the library has to verify so that the
-// bundle counts as a signature of want. For an envelope that only covers the signature: the
-// caller checks that the statement is about want. The library would refuse all statements with a
-// digest that is not hexadecimal, such as that of a Go module.
+// target returns the bundle and the artifact to verify with the library, so that the bundle
+// counts as a signature of want. For an envelope, this only covers the signature: the caller
+// checks that the statement is about want. The library would refuse all statements with a digest
+// that is not hexadecimal, such as the digest of a Go module.
 func (parsed parsedBundle) target(want digest.Digest) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
 	switch {
 	case parsed.byHash != nil:
@@ -188,11 +187,11 @@ type rekorBundle struct {
 	}
 }
 
-// rebuild completes a Sigstore bundle v0.1, which has its content, by the annotations of a legacy
-// signature, so that one library judges certificates, log entries and timestamps of both formats:
-// cosign v2 itself checks only the leaf against the time of signing (CVE-2026-24122).
+// rebuild completes a Sigstore bundle v0.1, which already has its content, with the annotations
+// of a legacy signature. So one library checks certificates, log entries and timestamps of both
+// formats: cosign v2 itself only checks the leaf against the time of signing (CVE-2026-24122).
 //
-// It leaves out the log entry and the timestamp that the signers do not need.
+// It omits the log entry and the timestamp if the signers do not need them.
 func (s *signers) rebuild(layer ocispec.Descriptor, made *protobundle.Bundle) (*bundle.Bundle, error) {
 	needs := s.needs()
 	material := &protobundle.VerificationMaterial{}

@@ -61,7 +61,7 @@ func parsePayload(data []byte) (simpleSigning, error) {
 }
 
 // rebuildPayload returns the payload that cosign signs for ref by default, if it has the
-// wanted digest. It saves a fetch in the most common case.
+// wanted digest. This saves a fetch in the most common case.
 func rebuildPayload(ref image.Reference, want digest.Digest) ([]byte, bool) {
 	host := ref.Host
 	if host == dockerHub {
@@ -104,8 +104,8 @@ type subjectClaims struct {
 	claims
 }
 
-// parseStatement reads the subjects of the statement of an image signature. It only reads the
-// type of other statements, which may be large.
+// parseStatement reads the subjects of an image signature's statement. Of other statements,
+// which may be large, it only reads the type.
 func parseStatement(data []byte) ([]subjectClaims, error) {
 	var kind struct {
 		PredicateType string `json:"predicateType"`
@@ -162,7 +162,7 @@ func parseSubject(entry any) (subjectClaims, error) {
 
 var errUnknownContent = errors.New("the signed content is not known in this form")
 
-// signedContent is what a signature has to verify, hashed once for all keys.
+// signedContent is the content that a signature covers, hashed once for all keys.
 type signedContent struct {
 	message []byte // nil if only the digest is known
 	sums    map[crypto.Hash][]byte
@@ -172,7 +172,7 @@ func contentOf(message []byte) signedContent {
 	return signedContent{message: message, sums: map[crypto.Hash][]byte{}}
 }
 
-// contentOfDigest is content of which only the SHA-256 digest is known.
+// contentOfDigest is content with only its SHA-256 digest known.
 func contentOfDigest(known digest.Digest) (signedContent, error) {
 	sum, err := hex.DecodeString(known.Encoded())
 	return signedContent{sums: map[crypto.Hash][]byte{crypto.SHA256: sum}}, err
@@ -190,8 +190,8 @@ func (c signedContent) sum(hash crypto.Hash) []byte {
 }
 
 // verifies reports whether the key made signature over content with this algorithm. It
-// selects the key for the library, which then verifies everything, once: with each of many
-// keys it would copy and parse the evidence again.
+// selects the key for the library, which then verifies everything once: trying many keys with
+// the library would copy and parse the evidence for each.
 func (a algorithm) verifies(content signedContent, signature []byte) bool {
 	return guard(func() error {
 		if a.hash == 0 {
@@ -208,8 +208,8 @@ func (a algorithm) verifies(content signedContent, signature []byte) bool {
 	}) == nil
 }
 
-// choose is match for a signature without a log entry. If there is one choice it is not tried,
-// since the library's verification costs no more.
+// choose is match for a signature without a log entry. It does not try a single choice, since
+// the library's verification costs no more.
 func (s *signers) choose(ctx context.Context, message, signature []byte) (trustedKey, algorithm, bool, error) {
 	if len(s.keys) == 1 && len(s.keys[0].algorithms) == 1 {
 		return s.keys[0], s.keys[0].algorithms[0], true, verify.Step(ctx)

@@ -16,8 +16,7 @@ func malformed(message string) error {
 	return verify.Refuse(policy.ReasonMalformed, message, "sign the image again with an unmodified cosign")
 }
 
-// refused returns the refusal for evidence that cannot be read, and leaves refusals as they
-// are.
+// refused returns the refusal for unreadable evidence, and returns refusals unchanged.
 func refused(err error) error {
 	var refusal *verify.Refusal
 	switch {
@@ -51,7 +50,7 @@ func tampered(message string) error {
 	return verify.Refuse(policy.ReasonTamperedPayload, message, "find out who pushed this signature to the registry, and sign the image again only if your own build made it")
 }
 
-// wrongDigest does not repeat what the signature says unless it is a digest.
+// wrongDigest only quotes the signature's value if it is a digest.
 func wrongDigest(want digest.Digest, signed string) error {
 	other := "another image"
 	if d, err := digest.Parse(signed); err == nil {
@@ -104,8 +103,8 @@ func unsupported() error {
 		"sign the image with cosign sign")
 }
 
-// FieldError says which field of [Options] is wrong, as resources spell it: its path below
-// the field of the verifier's type.
+// FieldError names the invalid field of [Options], as resources spell it: its path below the
+// field of the verifier's type.
 type FieldError struct {
 	Field string
 	Err   error
@@ -117,7 +116,7 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// at puts a field in front of an error, which may name one below it.
+// at prefixes an error, which may name a nested field, with a field.
 func at(field string, err error) error {
 	var below *FieldError
 	if errors.As(err, &below) {
@@ -126,7 +125,7 @@ func at(field string, err error) error {
 	return &FieldError{Field: field, Err: err}
 }
 
-// errPanic stands for the panic of a library. Evidence that causes one is malformed.
+// errPanic replaces the panic of a library. Evidence that causes one is malformed.
 var errPanic = errors.New("the library gave up")
 
 // guard runs a library call and turns a panic into errPanic.

@@ -43,13 +43,13 @@ type Key struct {
 	Hash crypto.Hash
 }
 
-// Signers says whose signatures count: either trusted keys, or identities that a
-// Sigstore root certifies. Image signatures and attestations share it.
+// Signers defines whose signatures count: either trusted keys, or identities that a Sigstore
+// root certifies. Image signatures and attestations share it.
 type Signers struct {
 	// Keys are the trusted keys, 1 to 64; any one of them suffices.
 	Keys []Key
-	// Log is a Sigstore root whose transparency logs must contain signatures by keys. It
-	// has at least one log. Signatures by identities must be in a log of Keyless.Root.
+	// Log is a Sigstore root whose transparency logs must contain signatures by keys. It has at
+	// least one log. Signatures by identities must be in a log of Keyless.Root.
 	Log root.TrustedMaterial
 	// Keyless trusts identities instead of keys. Exactly one of Keys and Keyless is set.
 	Keyless *Keyless
@@ -66,8 +66,8 @@ type signers struct {
 	identities *identities // nil if keys are trusted
 }
 
-// newSigners returns an error if there are no keys and no identities, or too many, if
-// one of them is not supported, or if options do not say which log counts.
+// newSigners returns an error if there are no keys and no identities, or too many, if one of
+// them is not supported, or if options do not say which log counts.
 func newSigners(options Signers) (*signers, error) {
 	s := &signers{logged: !options.InsecureIgnoreLog}
 	switch {
@@ -105,8 +105,8 @@ type signer struct {
 	facts   map[string]any // for the extensions of the finding
 }
 
-// proof is the end of every check: the proof that s signed what a layer has, an attestation of a
-// type or, without one, a signature.
+// proof is the last step of every check: it returns the proof that s signed a layer, an
+// attestation of the given type or, without one, a signature.
 func (s signer) proof(layer digest.Digest, predicateType string) policy.Proof {
 	facts := map[string]any{"signatureDigest": layer.String(), "isSuccess": true}
 	message := s.message
@@ -177,7 +177,7 @@ func (s *signers) refusedThough(key trustedKey, content *bundle.Bundle, err erro
 	return malformed(fmt.Sprintf("the signature by key %s of %s is in a bundle that cannot be verified: %s", key.Fingerprint, key.Name, quote(err)))
 }
 
-// unmatched says why a signature is by none of the keys. The bundle's key hint, which may be empty, is not trusted: it
+// unmatched says why none of the keys made a signature. The bundle's key hint, which may be empty, is not trusted: it
 // only selects the words.
 func (s *signers) unmatched(ctx context.Context, content signedContent, signature []byte, hint string) error {
 	named := slices.DeleteFunc(slices.Clone(s.keys), func(key trustedKey) bool { return key.hint != hint })
@@ -216,7 +216,8 @@ func (k trustedKey) padded(content signedContent, signed []byte) bool {
 	})
 }
 
-// otherHash returns the hash with which k made a signature over content although it is not accepted, or zero.
+// otherHash returns the hash with which k made a signature over content although that hash is not accepted,
+// or zero.
 func (k trustedKey) otherHash(content signedContent, signed []byte) crypto.Hash {
 	for _, hash := range []crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512} {
 		if slices.ContainsFunc(k.algorithms, func(a algorithm) bool { return a.hash == hash || a.plain != nil }) {
@@ -304,9 +305,9 @@ func newTrustedKey(key Key, log root.TrustedMaterial) (trustedKey, error) {
 	return trusted, nil
 }
 
-// hashesOf returns the hashes to try with key, the likeliest first. For Ed25519, zero
-// means the pure form, which cosign wrote before v2.4, and SHA-512 means Ed25519ph
-// (RFC 8032 section 5.1), which it has written since.
+// hashesOf returns the hashes to try with key, the likeliest first. For Ed25519, zero means
+// the pure form, which cosign wrote before v2.4, and SHA-512 means Ed25519ph (RFC 8032
+// section 5.1), which it has written since.
 func hashesOf(key Key) ([]crypto.Hash, error) {
 	var usual []crypto.Hash
 	switch k := key.Public.(type) {
@@ -363,9 +364,9 @@ func loadVerifier(key crypto.PublicKey, hash crypto.Hash) (signature.Verifier, e
 	return signature.LoadVerifier(key, hash)
 }
 
-// newBundleVerifier returns a verifier of bundles that trusts one key, whatever the
-// bundle's hint, and no certificate or timestamp authority. With a log, signatures must
-// be in it.
+// newBundleVerifier returns a verifier of bundles that trusts one key, regardless of the
+// bundle's hint, and no certificate or timestamp authority. With a log, signatures must be in
+// it.
 func newBundleVerifier(verifier signature.Verifier, log root.TrustedMaterial) (*bundleverify.Verifier, error) {
 	expiring := root.NewExpiringKey(verifier, time.Time{}, time.Time{})
 	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {

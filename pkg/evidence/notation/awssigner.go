@@ -32,25 +32,25 @@ const (
 
 // AWSSigner selects signatures of AWS Signer.
 type AWSSigner struct {
-	// Profiles are 1 to 64 ARNs of signing profiles, with or without a version. AWS's
-	// root certifies the signatures of every customer, so there is no wildcard.
+	// Profiles are 1 to 64 ARNs of signing profiles, with or without a version. There are no
+	// wildcards, because AWS's root certifies the signatures of every customer.
 	Profiles []string
-	// Revoked returns what AWS Signer has revoked of a job, nil if nothing. It never
-	// blocks on a network: an error says that there is no answer yet. Revocation is not
-	// checked if it is nil.
+	// Revoked returns the revocations of a job, nil if there are none. It never blocks on a
+	// network: an error says that there is no answer yet. If it is nil, revocation is not
+	// checked.
 	Revoked func(ctx context.Context, job AWSJob) ([]string, error)
 }
 
 // AWSJob identifies one signature of AWS Signer to its API (GetRevocationStatus).
 type AWSJob struct {
 	Region, ProfileVersion, Job string
-	// Certificates holds the hash of each certificate with that of its issuer.
+	// Certificates has the hash of each certificate combined with the hash of its issuer.
 	Certificates []string
 	SignedAt     time.Time
 }
 
 // awsARN matches the ARNs of signing profiles, of their versions and of signing jobs. It
-// matches no wildcards, and what it matches may become part of a host name.
+// matches no wildcards, because its matches may become part of a host name.
 type awsARN struct{ partition, region, account, name, version string }
 
 var (
@@ -70,7 +70,7 @@ func parseARN(pattern *regexp.Regexp, s string) (awsARN, bool) {
 	return a, a.partition == partitionOf(a.region)
 }
 
-// partitionOf returns the partition that a region belongs to.
+// partitionOf returns the partition of a region.
 func partitionOf(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
@@ -97,8 +97,8 @@ func checkProfiles(profiles []string) error {
 	return nil
 }
 
-// signerJob is what a signature says about the job that made it. The zero value is of a
-// signature that was not made by AWS Signer.
+// signerJob describes the job that created a signature. The zero value is for a signature
+// that AWS Signer did not create.
 type signerJob struct{ profile, profileVersion, job, region string }
 
 // checkAttributes refuses critical attributes that are not understood, and a signature
@@ -194,17 +194,17 @@ const (
 	pluginVersionHeader = verifier.HeaderVerificationPluginMinVersion
 )
 
-// awsPluginVersion is above every 1.x version of AWS's plugin: this package understands
-// what they verify. A signature that requires 2.0.0 is refused.
+// awsPluginVersion is above every 1.x version of AWS's plugin: this package implements their
+// checks. A signature that requires 2.0.0 is refused.
 const awsPluginVersion = "1.999999.999999"
 
-// inProcess stands in for the programs that the library would start. It knows one plugin
-// and runs nothing.
+// inProcess replaces the programs that the library would start. It knows one plugin and runs
+// nothing.
 type inProcess struct{}
 
 var _ plugin.Manager = inProcess{}
 
-// Get returns the stand-in for AWS Signer's plugin and an error for every other name.
+// Get returns the replacement for AWS Signer's plugin and an error for every other name.
 func (inProcess) Get(_ context.Context, name string) (framework.Plugin, error) {
 	if name != awsPlugin {
 		return nil, errors.New("there are no plugins")
@@ -212,17 +212,17 @@ func (inProcess) Get(_ context.Context, name string) (framework.Plugin, error) {
 	return awsVerifier{}, nil
 }
 
-// List returns the one name.
+// List returns the name of the one plugin.
 func (inProcess) List(context.Context) ([]string, error) { return []string{awsPlugin}, nil }
 
 // awsVerifier tells the library that the plugin exists. checkAttributes and
-// checkAWSRevocation do its work. Whatever else a plugin does makes the library panic, which
-// refuses the signature: there is no plugin.
+// checkAWSRevocation do its work. Any other call of the plugin panics, which refuses the
+// signature.
 type awsVerifier struct{ framework.Plugin }
 
-// GetMetadata names a capability, because the library refuses a plugin without one. It is
-// revocation, which the policy skips: so the library never asks for it, and still checks
-// the trusted identities.
+// GetMetadata returns one capability, because the library refuses a plugin without any. It is
+// revocation, which the policy skips: so the library never uses it, and still checks the
+// trusted identities.
 func (awsVerifier) GetMetadata(context.Context, *framework.GetMetadataRequest) (*framework.GetMetadataResponse, error) {
 	return &framework.GetMetadataResponse{Name: awsPlugin, Version: awsPluginVersion, Capabilities: []framework.Capability{framework.CapabilityRevocationCheckVerifier}}, nil
 }

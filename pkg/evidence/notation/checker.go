@@ -1,10 +1,9 @@
-// Package notation checks image signatures of the Notary Project. It takes
-// envelope bytes, certificates and identities, and returns a proof. The
-// notation library does the cryptography. This package binds the result to the
-// image, refuses the unknown critical attributes that the library lets pass, and
-// explains failures in its own words. It runs no plugins, but understands the
-// attributes of AWS Signer's, and does not support the levels audit and skip. It only
-// reaches a network through the functions of its caller.
+// Package notation checks image signatures of the Notary Project. It takes envelope bytes,
+// certificates and identities, and returns a proof. The notation library does the
+// cryptography. This package binds the result to the image, refuses the unknown critical
+// attributes that the library lets pass, and explains failures in its own words. It runs no
+// plugins, but understands the attributes of AWS Signer's plugin. It does not support the
+// levels audit and skip. It only reaches a network through the functions of its caller.
 package notation
 
 import (
@@ -64,7 +63,7 @@ type Checker struct {
 	stamped     notationgo.Verifier // certificates must be valid at the time of a timestamp; nil without authorities
 }
 
-// logs says which checks only log a failure.
+// logs lists the checks whose failures are only logged.
 type logs struct{ expiry, timestamp, revocation bool }
 
 var _ verify.Checker = (*Checker)(nil)
@@ -104,8 +103,8 @@ func New(options Options) (*Checker, error) {
 	return c, err
 }
 
-// stores names the trust stores of the library's policy. The library takes those of the
-// signature's scheme only.
+// stores names the trust stores of the library's policy. The library only uses those of the
+// signature's scheme.
 func (c *Checker) stores() (names []string) {
 	if len(c.anchors) > 0 {
 		names = append(names, string(truststore.TypeCA)+":"+storeName)
@@ -116,8 +115,8 @@ func (c *Checker) stores() (names []string) {
 	return names
 }
 
-// verifier makes the library's verifier. Revocation of signing certificates is checked
-// separately, because the library's errors do not tell a revoked certificate from an
+// verifier creates the library's verifier. It checks revocation of signing certificates
+// separately, because the library's errors do not distinguish a revoked certificate from an
 // answer that has not been fetched yet.
 func (c *Checker) verifier(level string, identities []string, stores ...string) (notationgo.Verifier, error) {
 	action := func(log bool) trustpolicy.ValidationAction {
@@ -141,8 +140,8 @@ func (c *Checker) verifier(level string, identities []string, stores ...string) 
 		TrustStores:       stores,
 		TrustedIdentities: slices.Clone(identities),
 	}}}
-	// The plugin manager must be a literal nil, or ours: then a signature that requires
-	// another plugin fails, and the library never looks for a program.
+	// The plugin manager must be a literal nil, or ours. Then a signature that requires another
+	// plugin fails, and the library never looks for a program.
 	var plugins plugin.Manager
 	if c.profiles != nil {
 		plugins = inProcess{}
@@ -164,9 +163,9 @@ func (c *Checker) Accepts(s verify.Signature) bool {
 		(s.Layer.MediaType == MediaTypeJWS || s.Layer.MediaType == MediaTypeCOSE)
 }
 
-// Check says whether s is a signature of subject by a trusted identity. With Strict, the
-// signature and its whole certificate chain must be valid at now, and also by the
-// system clock, which the notation library reads itself.
+// Check verifies that s is a signature of subject by a trusted identity. With Strict, the
+// signature and its whole certificate chain must be valid at now, and also by the system
+// clock, which the notation library reads itself.
 func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (policy.Proof, error) {
 	want := subject.Descriptor.Digest
 	switch {
@@ -190,9 +189,9 @@ func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Si
 	return found.proof(), nil
 }
 
-// identityOf names a signer as a trusted identity would: by the attributes of its subject,
-// in an order of ours, because notation compares them in any order. A certificate that is
-// renewed, or a second one, is the same signer. One without a subject is named by its key.
+// identityOf names a signer as a trusted identity does: by the attributes of its subject, in
+// our order, because notation compares them in any order. A renewed certificate, or a second
+// one, is the same signer. A certificate without a subject is named by its key.
 func identityOf(leaf *x509.Certificate) string {
 	if len(leaf.Subject.Names) == 0 {
 		return fingerprintOf(leaf)

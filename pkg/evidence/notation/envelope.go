@@ -41,9 +41,9 @@ func (a anchors) contain(chain []*x509.Certificate) bool {
 	})
 }
 
-// presented returns the certificates of an envelope and its timestamp, unverified. It
-// refuses an envelope without certificates, and one that would cost too much to parse or to
-// verify: the library verifies the whole chain before it looks for a trust anchor.
+// presented returns the unverified certificates of an envelope and its timestamp. It refuses
+// an envelope without certificates, and one that would cost too much to parse or to verify:
+// the library verifies the whole chain before it looks for a trust anchor.
 func presented(mediaType string, envelope []byte) (chain []*x509.Certificate, timestamp []byte, err error) {
 	raw, timestamp, err := rawHeaders(mediaType, envelope)
 	switch {
@@ -101,7 +101,7 @@ func rawHeaders(mediaType string, envelope []byte) (chain [][]byte, timestamp []
 const timestampHeader = "io.cncf.notary.timestampSignature"
 
 // rawHeadersJWS reads the "x5c" header. It decodes into the same names and types as the
-// library, so that both read a repeated key the same way.
+// library, so that both read a repeated key in the same way.
 func rawHeadersJWS(envelope []byte) ([][]byte, []byte, error) {
 	var jws struct {
 		Header struct {
@@ -138,7 +138,7 @@ func rawHeadersCOSE(envelope []byte) ([][]byte, []byte, error) {
 }
 
 // checkTimestamp explains in our words why the library did not accept the timestamp. It
-// returns nil if the library did.
+// returns nil if the library accepted it.
 func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 	var failure error
 	checked := false

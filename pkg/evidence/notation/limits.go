@@ -8,31 +8,33 @@ const (
 	// maxEnvelope is the size of a signature envelope in bytes. A signature with
 	// a chain of three certificates and a timestamp takes about 10 KiB.
 	maxEnvelope = 1 << 20
-	// maxCertificates is how many trust anchors a verifier may have, as many as one
-	// trust store: every presented certificate is compared with each of them.
+	// maxCertificates is the number of trust anchors of a verifier, as for one trust store:
+	// every presented certificate is compared with each of them.
 	maxCertificates = 256
-	// maxIdentities is how many trusted identities a verifier may have.
+	// maxIdentities is the number of trusted identities of a verifier.
 	maxIdentities = 64
 	// maxIdentity is the length of one trusted identity in bytes; a
 	// distinguished name of ten long attributes fits.
 	maxIdentity = 1 << 10
 	// maxARN is the length of an ARN of AWS Signer in bytes: the longest has 140.
 	maxARN = 256
-	// maxDistributionPoints is how many OCSP responders or revocation lists one certificate may name. Public
-	// authorities name one or two.
+	// maxDistributionPoints is the number of OCSP responders or revocation lists that one certificate may
+	// name. Public CAs name one or two.
 	maxDistributionPoints = 4
-	// maxList is the size of a revocation list in bytes, maxListsScanned that of all lists that the certificates
-	// of one chain name, each as often as they name it. Scanning and hashing one MiB takes some 5 ms.
+	// maxList is the size of a revocation list in bytes, and maxListsScanned the size of all lists that the
+	// certificates of one chain name, counted as often as they name them. Scanning and hashing one MiB takes
+	// about 5 ms.
 	maxList         = 12 << 20
 	maxListsScanned = 64 << 20
 	// maxResponse is the size of an OCSP response in bytes; they have a few KiB.
 	maxResponse = 1 << 20
-	// entriesAtOnce is how many entries of a list are looked at in one step, some tens of microseconds.
+	// entriesAtOnce is the number of list entries that are scanned in one step, some tens of
+	// microseconds.
 	entriesAtOnce = 1024
-	// maxListRest is the size of a list without the entries of certificates that it is not asked about.
+	// maxListRest is the size of a list without the entries of other certificates.
 	maxListRest = 64 << 10
-	// maxClockSkew is how far the time that a signing authority states may be ahead.
+	// maxClockSkew is how far a signing authority's time may be in the future.
 	maxClockSkew = time.Minute
-	// maxNameShown is how much of a certificate's subject a message repeats.
+	// maxNameShown is how much of a certificate's subject a message quotes.
 	maxNameShown = 200
 )

@@ -24,7 +24,7 @@ import (
 )
 
 // fetchedLists fetches the revocation lists that the certificates of one chain name. The library's own fetcher
-// parses each list whole, for every certificate that names it at the same time: a list of 11.5 MB takes 100 MiB
+// parses each list completely, in parallel for every certificate that names it: a list of 11.5 MB takes 100 MiB
 // and a second. This one scans a list for the certificates of the chain, and parses no other entries.
 type fetchedLists struct {
 	next    http.RoundTripper
@@ -36,7 +36,7 @@ type fetchedLists struct {
 	found   map[string]fetchedList
 }
 
-// fetchedList is a list by its address, and when it or its list of changes ends.
+// fetchedList is a list by its address, with the expiry of it or its delta list.
 type fetchedList struct {
 	*trust.RevocationList
 	until time.Time
@@ -56,8 +56,8 @@ func newFetchedLists(chain []*x509.Certificate, next http.RoundTripper, told *re
 	return f
 }
 
-// Fetch implements [crl.Fetcher]. The lists that it returns have the entries of the chain's certificates alone,
-// and are signed as a whole.
+// Fetch implements [crl.Fetcher]. Its lists only have the entries of the chain's certificates, but are signed
+// as a whole.
 func (f *fetchedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, error) {
 	base, err := f.list(ctx, address)
 	if err != nil {
@@ -85,14 +85,14 @@ func (f *fetchedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, 
 	return bundle, nil
 }
 
-// changes fetches the list of changes that a list names, nil if it names none.
+// changes fetches the delta list that a list names, nil if it names none.
 func (f *fetchedLists) changes(ctx context.Context, base *x509.RevocationList) (delta *x509.RevocationList, err error) {
 	value := extension(base, oidFreshest)
 	if value == nil {
 		return nil, nil
 	}
 	// "The same syntax is used for this extension and the cRLDistributionPoints extension" (RFC 5280 section
-	// 4.2.1.15). The addresses are of the same list.
+	// 4.2.1.15). All addresses lead to the same list.
 	addresses, err := distributionPoints(value)
 	if err != nil {
 		return nil, err
@@ -114,10 +114,10 @@ func extension(list *x509.RevocationList, id string) []byte {
 	return list.Extensions[i].Value
 }
 
-// about returns when the lists end that say that a certificate is not revoked. It fails if one of them is not about
-// that certificate: whoever stands between could send the list of another distribution point, which no signature
-// tells from the right one ("verify that the distribution point name in the IDP matches", RFC 5280 section 6.3.3
-// (b) (2) (i)). The library does not look.
+// about returns the expiry of the lists that say that a certificate is not revoked. It fails if one of them does
+// not cover that certificate: an attacker on the network could send the list of another distribution point, whose
+// signature is also valid ("verify that the distribution point name in the IDP matches", RFC 5280 section 6.3.3
+// (b) (2) (i)). The library does not check this.
 func (f *fetchedLists) about(certificate, issuer *x509.Certificate) (until time.Time, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +164,7 @@ func (f *fetchedLists) list(ctx context.Context, address string) (*x509.Revocati
 	return short, err
 }
 
-// contentOf reads a body. One that is in memory anyway is not copied.
+// contentOf reads a body. It does not copy a body that is already in memory.
 func contentOf(body io.Reader, most int) ([]byte, error) {
 	if held, ok := body.(interface{ Held() []byte }); ok {
 		if len(held.Held()) > most {
@@ -179,8 +179,8 @@ func contentOf(body io.Reader, most int) ([]byte, error) {
 	return content, err
 }
 
-// Extensions of lists (RFC 5280 sections 5.2.5 and 5.2.6): for which distribution point a list is, and where its list
-// of changes is.
+// Extensions of lists (RFC 5280 sections 5.2.5 and 5.2.6): the distribution point of a list, and the location of its
+// delta list.
 const (
 	oidDistributionPoint = "2.5.29.28"
 	oidFreshest          = "2.5.29.46"
@@ -188,8 +188,8 @@ const (
 
 var errDamagedList = errors.New("the revocation list is damaged")
 
-// reduced parses a list (RFC 5280 section 5.1) with the entries of some serial numbers alone. What its signature
-// is about is the whole list. Between its entries it lets others go first.
+// reduced parses a list (RFC 5280 section 5.1) with only the entries of some serial numbers. Its signature
+// covers the whole list. Between entries, it yields to others.
 func reduced(content []byte, serials [][]byte, step func() error) (*x509.RevocationList, error) {
 	input := cryptobyte.String(content)
 	var list, signed, algorithm, signature cryptobyte.String
@@ -233,8 +233,8 @@ func reduced(content []byte, serials [][]byte, step func() error) (*x509.Revocat
 	return parsed, nil
 }
 
-// entriesOf splits what is signed of a list into the fields before its entries, the entries, and the fields after them.
-// There says whether there are any.
+// entriesOf splits the signed part of a list into the fields before its entries, the entries, and the fields after
+// them. There says whether there are any.
 func entriesOf(signed cryptobyte.String) (before, entries, after cryptobyte.String, there bool, err error) {
 	var body cryptobyte.String
 	if !signed.ReadASN1(&body, asn1.SEQUENCE) || !signed.Empty() {
@@ -263,8 +263,8 @@ func entriesOf(signed cryptobyte.String) (before, entries, after cryptobyte.Stri
 	return before, entries, rest, there, nil
 }
 
-// matching returns the entries of serial numbers. Every entry must have one, as DER encodes it: in another form
-// it would not be found.
+// matching returns the entries of serial numbers. Every entry must have a serial number in DER: it would not
+// find another encoding.
 func matching(entries cryptobyte.String, serials [][]byte, step func() error) (kept []byte, err error) {
 	for n := 0; !entries.Empty(); n++ {
 		if n%entriesAtOnce == 0 {
@@ -294,7 +294,8 @@ func largeRest() error {
 	return fmt.Errorf("the revocation list has more than %d KiB beside the entries of other certificates", maxListRest>>10)
 }
 
-// shortest reports whether the bytes of an integer are as few as DER allows (X.690 section 8.3.2).
+// shortest reports whether an integer has the shortest encoding that DER allows (X.690 section
+// 8.3.2).
 func shortest(integer []byte) bool {
 	switch {
 	case len(integer) == 0:

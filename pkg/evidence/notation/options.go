@@ -13,7 +13,7 @@ import (
 	"github.com/notaryproject/notation-go/verifier/truststore"
 )
 
-// Level says which checks deny. The Notary Project's levels audit and skip do not exist
+// Level selects the checks that deny. The Notary Project's levels audit and skip do not exist
 // here: both accept signatures by anyone.
 type Level int
 
@@ -54,22 +54,21 @@ type Overrides struct {
 	Revocation Action
 }
 
-// Options says what a Checker accepts.
+// Options defines which signatures a Checker accepts.
 type Options struct {
 	// Name is the name of the verifier in messages.
 	Name string
-	// Certificates are the trust anchors of scheme notary.x509, at most 256 (a store of
-	// type "ca"). Each is an authority or self-signed. The certificate chain of a
-	// signature must include one of them.
+	// Certificates are the trust anchors of scheme notary.x509, at most 256 (a store of type
+	// "ca"). Each is a CA or self-signed. The certificate chain of a signature must include one
+	// of them.
 	Certificates []*x509.Certificate
-	// SigningAuthorities are the trust anchors of scheme notary.x509.signingAuthority, at
-	// most 256 (a store of type "signingAuthority"). They state the time of signing, and
-	// certificates only need to have been valid then. There must be some of these or of
-	// Certificates. Neither stands in for the other.
+	// SigningAuthorities are the trust anchors of scheme notary.x509.signingAuthority, at most
+	// 256 (a store of type "signingAuthority"). They state the time of signing, and certificates
+	// only need to have been valid then. At least one of these or of Certificates is required.
+	// They are not interchangeable.
 	SigningAuthorities []*x509.Certificate
-	// AWSSigner accepts signatures of AWS Signer by its profiles, and no others. It needs
-	// SigningAuthorities and excludes Certificates. Without it such signatures are
-	// refused.
+	// AWSSigner only accepts signatures of AWS Signer by its profiles. It needs
+	// SigningAuthorities and excludes Certificates. Without it such signatures are refused.
 	AWSSigner *AWSSigner
 	// TrustedIdentities are 1 to 64 identities: "x509.subject:" with a distinguished
 	// name that has at least C, ST and O, whose attributes the subject of the signing
@@ -87,19 +86,19 @@ type Options struct {
 	// TimestampAfterExpiry requires a timestamp only if a certificate has expired. By
 	// default every signature needs one if there are TimestampAuthorities.
 	TimestampAfterExpiry bool
-	// Revocation answers requests for OCSP responses and revocation lists from what is
-	// already fetched. It returns a [verify.PermanentError] if there will be no answer.
-	// Revocation is not checked if it is nil.
+	// Revocation answers requests for OCSP responses and revocation lists from fetched data. It
+	// returns a [verify.PermanentError] if there will be no answer. If it is nil, revocation is
+	// not checked.
 	Revocation http.RoundTripper
-	// RevocationLists replace requests for the certificates that they are about. They
-	// only count if Revocation is set.
+	// RevocationLists replace requests for the certificates that they cover. They only count if
+	// Revocation is set.
 	RevocationLists []RevocationList
 }
 
 // RevocationList is a complete certificate revocation list. The Checker checks its signature
 // and dates.
 type RevocationList interface {
-	// About reports whether the list would name a certificate if its issuer had revoked it.
+	// About reports whether the list would contain a certificate if its issuer had revoked it.
 	About(certificate, issuer *x509.Certificate) bool
 	// Parsed returns the list.
 	Parsed() *x509.RevocationList

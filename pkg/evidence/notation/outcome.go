@@ -27,7 +27,7 @@ type verified struct {
 	job  signerJob         // of AWS Signer
 	// permitted holds the failures of checks that the verifier does not enforce.
 	permitted []error
-	until     time.Time // when a check of the time may fail; zero is never
+	until     time.Time // when a check of the time may start to fail; zero is never
 }
 
 // examine verifies an envelope. An envelope that makes the library panic is malformed.
@@ -45,7 +45,7 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 		return verified{}, err
 	}
 	if !c.anchors.contain(chain) && !c.signing.contain(chain) {
-		// Checked before any cryptography, so that untrusted signatures are cheap.
+		// This check precedes any cryptography, so that untrusted signatures are cheap.
 		return verified{}, c.untrustedCertificate()
 	}
 	stamped := c.stamped != nil && (!c.afterExpiry || verify.HasReason(checkValidity(chain, now), policy.ReasonExpiredCertificate))
@@ -86,9 +86,9 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 	return c.unlessRevoked(ctx, found, signer, authenticTime(outcome, stamped, now))
 }
 
-// authenticTime returns when a signature was made at the latest, if a signing authority or a timestamp vouches for it,
-// else the zero time: "authentic signing time" (trust store and trust policy specification, "Certificate Revocation
-// Evaluation"). notation-go takes that of a signing authority alone.
+// authenticTime returns when a signature was made at the latest, if a signing authority or a timestamp vouches for
+// it, else the zero time: "authentic signing time" (trust store and trust policy specification, "Certificate
+// Revocation Evaluation"). notation-go only uses the time of a signing authority.
 func authenticTime(outcome *notationgo.VerificationOutcome, stamped bool, now time.Time) time.Time {
 	signer := outcome.EnvelopeContent.SignerInfo
 	authority := signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority
@@ -122,8 +122,8 @@ func (c *Checker) unlessRevoked(ctx context.Context, p verified, signer signatur
 	return p, nil
 }
 
-// accept makes the checks that the library does not: attributes, the signed artifact,
-// and the time of the caller. Revocation is checked after it.
+// accept does the checks that the library does not: attributes, the signed artifact, and the
+// caller's time. Revocation is checked afterwards.
 func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) (verified, error) {
 	signer := outcome.EnvelopeContent.SignerInfo
 	if len(signer.CertificateChain) == 0 {
@@ -147,8 +147,8 @@ func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify
 	return proven, nil
 }
 
-// until returns when the time of the caller ends what counts now: the signature, and without anybody who vouches for
-// the time of signing, its certificates.
+// until returns when the caller's time ends the validity of the signature and, if nobody vouches for the time of
+// signing, of its certificates.
 func (c *Checker) until(signer signature.SignerInfo, stamped bool) (end time.Time) {
 	if !c.logs.expiry {
 		end = signer.SignedAttributes.Expiry
@@ -162,7 +162,8 @@ func (c *Checker) until(signer signature.SignerInfo, stamped bool) (end time.Tim
 	return end
 }
 
-// inTime checks the time of signing: as the authority states it, or the timestamp, or now.
+// inTime checks the time of signing: the time that the authority states, the timestamp, or
+// now.
 func inTime(outcome *notationgo.VerificationOutcome, stamped bool, now time.Time) error {
 	signer := outcome.EnvelopeContent.SignerInfo
 	switch {
@@ -187,7 +188,7 @@ func (p verified) unless(failure error, logged bool) (verified, error) {
 	return verified{}, failure
 }
 
-// proof is the end of every check: the proof of the signer of v.
+// proof is the last step of every check: it returns the proof of v's signer.
 func (v verified) proof() policy.Proof {
 	if v.leaf == nil {
 		return policy.Proof{}
@@ -227,8 +228,8 @@ func checkArtifact(outcome *notationgo.VerificationOutcome, subject verify.Subje
 // unverifiable is the message for an envelope that the library rejects without a reason.
 const unverifiable = "the signature envelope cannot be verified"
 
-// rejection explains in our words why the library did not accept an envelope. The
-// library's own messages repeat content of the envelope.
+// rejection explains in our words why the library did not accept an envelope. The library's
+// own messages quote content of the envelope.
 func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, stamped bool, now time.Time) error {
 	if outcome == nil {
 		return malformed(unverifiable)
@@ -294,7 +295,7 @@ func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) error {
 }
 
 // orElse returns err, or a refusal with the given reason if err is nil. The library may
-// reject what our own check accepts, because its clock and now may differ.
+// reject evidence that our own check accepts, because its clock and now may differ.
 func orElse(err error, reason policy.Reason, message string) error {
 	if err == nil {
 		return verify.Refuse(reason, message, "sign the image again with an unmodified notation")

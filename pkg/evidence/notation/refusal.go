@@ -43,7 +43,7 @@ func invalidCertificate(cause error) error {
 		"sign with certificates that meet the Notary Project's requirements (key usage, extended key usage, basic constraints), and give the whole chain, the root last")
 }
 
-// untrustedIdentity repeats the subject, which a trusted authority has certified.
+// untrustedIdentity quotes the subject, which a trusted CA has certified.
 func (c *Checker) untrustedIdentity(leaf *x509.Certificate) error {
 	if cause := incomparable(leaf.Subject.String()); cause != "" {
 		return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q cannot be compared with trusted identities: %s", shown(leaf.Subject.String()), cause),
@@ -84,8 +84,8 @@ func unknownCritical() error {
 		"sign the image without extended critical attributes")
 }
 
-// pluginRequired says which plugin a signature requires. It returns nil if it requires
-// none. The name comes from a trusted signer, but is not repeated unless it is known.
+// pluginRequired names the plugin that a signature requires. It returns nil if it requires
+// none. The name comes from a trusted signer, but is only quoted if it is known.
 func (c *Checker) pluginRequired(signer signature.SignerInfo) error {
 	var name signature.Attribute
 	required := false
@@ -115,7 +115,7 @@ func (c *Checker) awsSignerNotTrusted() error {
 		fmt.Sprintf("sign with a certificate that %s trusts, or have the signing profile added to its spec.notation.awsSigner.profiles, and AWS's root to spec.notation.signingAuthorities", c.name))
 }
 
-// untrustedProfile repeats the profile, which AWS has certified.
+// untrustedProfile quotes the profile, which AWS has certified.
 func (c *Checker) untrustedProfile(profile string) error {
 	return verify.Refuse(policy.ReasonUntrustedProfile, fmt.Sprintf("AWS Signer signed for the profile %s, which is none of the profiles of %s", profile, c.name),
 		fmt.Sprintf("sign with a trusted profile, or have this one added to spec.notation.awsSigner.profiles of %s", c.name))

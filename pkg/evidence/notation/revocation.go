@@ -26,13 +26,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// checkRevocation refuses a verified chain for its first certificate that is revoked,
-// or else for the first one whose status is not known. "If the revocation status of any
-// of the certificates is revoked or cannot be determined (revocation unavailable), fail
-// this step" (trust store and trust policy specification, "Certificate Revocation
-// Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
+// checkRevocation refuses a verified chain for its first certificate that is revoked, or else for the first one
+// whose status is not known. "If the revocation status of any of the certificates is revoked or cannot be
+// determined (revocation unavailable), fail this step" (trust store and trust policy specification,
+// "Certificate Revocation Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
 // if OCSP gives no answer. The root is trusted by name and not checked. A certificate that became invalid after
-// at, unless that is zero, is not revoked. It returns until when what it rests on counts.
+// at, unless that is zero, is not revoked. It returns the expiry of the responses and lists that it used.
 func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, at time.Time, why purpose.Purpose) (until time.Time, err error) {
 	recorded := &recorder{next: c.revocation, unasked: map[string]error{}, ends: map[string]time.Time{}}
 	client := &http.Client{Transport: recorded}
@@ -80,8 +79,8 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 	return until, unknown
 }
 
-// fine returns until when the status of the first certificate of a chain counts, which the library says is not revoked,
-// or why it is not known after all.
+// fine returns when the good status of the first certificate of a chain expires, or why the status is unknown
+// although the library calls it good.
 func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x509.RevocationList, fetched *fetchedLists, told *recorder) (time.Time, error) {
 	name := shown(chain[0].Subject.String())
 	switch {
@@ -90,7 +89,7 @@ func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x
 	case status.RevocationMethod == result.RevocationMethodOCSP:
 		return told.end(chain[0]), nil
 	case status.RevocationMethod == result.RevocationMethodOCSPFallbackCRL && told.waitsFor(chain[0].OCSPServer):
-		return time.Time{}, told.explain(name) // a list is for responders that fail, not for those that nobody has asked
+		return time.Time{}, told.explain(name) // a list replaces responders that fail, not ones that nobody has asked
 	}
 	until, err := fetched.about(chain[0], chain[1])
 	if err != nil {
@@ -100,8 +99,8 @@ func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x
 	return until, nil
 }
 
-// canBeRevoked reports whether a certificate says where its revocation would be known. The
-// library calls one that does not "non-revokable".
+// canBeRevoked reports whether a certificate names a source of its revocation status. The
+// library calls other certificates "non-revokable".
 func canBeRevoked(certificate *x509.Certificate) bool {
 	return len(certificate.OCSPServer)+len(certificate.CRLDistributionPoints) > 0
 }
@@ -113,10 +112,10 @@ type recorder struct {
 	mu                 sync.Mutex
 	pending, permanent error
 	unasked            map[string]error     // by the host of a responder that has not answered yet
-	ends               map[string]time.Time // of responses, by the serial number that they are about
+	ends               map[string]time.Time // of responses, by the serial number that they cover
 }
 
-// RoundTrip passes a request to a responder on, and records its error, or when its response ends.
+// RoundTrip passes a request to a responder, and records its error, or when its response expires.
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := r.next.RoundTrip(request)
 	if err != nil {
@@ -135,7 +134,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, r.failed(fmt.Errorf("read the response of %s: %w", request.URL.Host, err))
 	}
 	response.Body = io.NopCloser(bytes.NewReader(content))
-	// The library judges it, and does not say when it ends.
+	// The library checks it, but does not return its expiry.
 	if parsed, err := ocsp.ParseResponse(content, nil); err == nil {
 		r.mu.Lock()
 		serial := parsed.SerialNumber.String()
@@ -145,7 +144,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// end returns when the response about a certificate ends.
+// end returns the expiry of the response about a certificate.
 func (r *recorder) end(certificate *x509.Certificate) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,13 +173,14 @@ func (r *recorder) failed(err error) error {
 	return err
 }
 
-// tooManyPoints says that a certificate or a list names too many places: the library asks all of them.
+// tooManyPoints says that a certificate or a list names too many locations: the library queries all of
+// them.
 func tooManyPoints() error {
 	return pastLimit(fmt.Sprintf("a certificate of its chain, or a revocation list, names more than %d places where it may be revoked", maxDistributionPoints))
 }
 
-// explain says why the revocation status of a certificate is unknown. It is inconclusive
-// if an answer is still being fetched.
+// explain says why the revocation status of a certificate is unknown. The error is
+// inconclusive if an answer is still being fetched.
 func (r *recorder) explain(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +203,8 @@ type revocationError struct{ error }
 // always requires that.
 type timestampRevocation struct{ checker *Checker }
 
-// resting is until when what a verification rests on counts: the library returns nothing of a check that it was given.
+// resting is the earliest expiry of what a verification used: the library returns nothing about a check that it was
+// given.
 type resting struct {
 	mu    sync.Mutex
 	until time.Time
@@ -244,20 +245,20 @@ func (offline) ValidateContext(context.Context, revocation.ValidateContextOption
 	return nil, errors.New("revocation is not checked here")
 }
 
-// listScheme is the scheme of the addresses that stand for lists of the Verifier. No
-// request is ever made for one.
+// listScheme is the scheme of addresses that represent lists of the Verifier. No request is
+// ever made for one.
 const listScheme = "landwaiter-list:"
 
-// namedLists is a chain in which certificates that lists of the Verifier are about name
-// these lists, and nothing else, so that the library judges them as it judges fetched ones:
-// signature, dates and entries.
+// namedLists is a chain whose certificates name the Verifier's lists that cover them, and
+// nothing else, so that the library checks these like fetched lists: signature, dates and
+// entries.
 type namedLists struct {
 	online crl.Fetcher
 	chain  []*x509.Certificate
-	lists  []*x509.RevocationList // by certificate; nil: it is asked for as usual
+	lists  []*x509.RevocationList // by certificate; nil means the usual requests
 }
 
-// withLists names the newest list about each certificate of a chain.
+// withLists names the newest list for each certificate of a chain.
 func (c *Checker) withLists(chain []*x509.Certificate, online crl.Fetcher) namedLists {
 	n := namedLists{online: online, chain: slices.Clone(chain), lists: make([]*x509.RevocationList, len(chain))}
 	for i := range len(chain) - 1 {

@@ -1,9 +1,8 @@
-// Package revocation fetches OCSP responses (RFC 6960) and certificate
-// revocation lists (RFC 5280 section 5) off the request path, and keeps them. To
-// libraries it looks like an HTTP transport that answers from memory: a response
-// that is not there yet is an error now and an answer for the retry. It asks only
-// hosts that a cluster admin has listed, and judges no response: whoever checks a
-// certificate verifies signatures and dates.
+// Package revocation fetches OCSP responses (RFC 6960) and certificate revocation lists (RFC
+// 5280 section 5) off the request path, and keeps them. To libraries it looks like an HTTP
+// transport that answers from memory: a missing response is an error now and an answer for
+// the retry. It only asks hosts that a cluster admin has listed, and does not judge
+// responses: the code that checks a certificate verifies signatures and dates.
 package revocation
 
 import (
@@ -25,12 +24,13 @@ import (
 
 // Options configure a [Prefetcher].
 type Options struct {
-	// Hosts are the responders that may be asked, as host (for ports 80 and 443) or
-	// host:port. Without any, certificates that name a responder cannot be checked.
+	// Hosts are the allowed responders, as host (for ports 80 and 443) or host:port. Without
+	// any, certificates that name a responder cannot be checked.
 	Hosts []string
-	// Refresh is how old a response may become before it is fetched again (10 minutes).
+	// Refresh is the age at which a response is fetched again (10 minutes).
 	Refresh time.Duration
-	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
+	// Account returns the account that pays for a namespace's fetches; nil means the namespace
+	// itself.
 	Account func(verify.Namespace) verify.Account
 	// Dial replaces the network, for tests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -39,8 +39,8 @@ type Options struct {
 	Wait bool
 }
 
-// Prefetcher keeps the responses that each namespace asked for. Namespaces share
-// none. It is safe for concurrent use.
+// Prefetcher keeps the responses for each namespace. Namespaces share none. It is safe for
+// concurrent use.
 type Prefetcher struct {
 	hosts  egress.Hosts
 	wait   bool
@@ -57,8 +57,8 @@ type request struct {
 
 type response = prefetch.Fetched[[]byte]
 
-// New returns a Prefetcher that fetches while [Prefetcher.Run] runs. It returns an
-// error for a host that cannot be one.
+// New returns a Prefetcher that fetches while [Prefetcher.Run] runs. It returns an error for
+// an invalid host.
 func New(options Options, now func() time.Time) (*Prefetcher, error) {
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
@@ -85,9 +85,9 @@ func New(options Options, now func() time.Time) (*Prefetcher, error) {
 	return p, nil
 }
 
-// For returns a transport that answers one namespace's requests from what was
-// fetched for it. Its error is a [verify.PermanentError] if the address may never
-// be asked, and has a method Pending, which is true, if the response is not there yet; otherwise the responder failed.
+// For returns a transport that answers one namespace's requests with fetched responses. Its error is a
+// [verify.PermanentError] if the address is not allowed, and has a method Pending that returns true if there is no
+// response yet; otherwise the responder failed.
 func (p *Prefetcher) For(namespace verify.Namespace) http.RoundTripper {
 	return transport{prefetcher: p, namespace: namespace}
 }
@@ -95,7 +95,7 @@ func (p *Prefetcher) For(namespace verify.Namespace) http.RoundTripper {
 // Forget drops everything that is kept for a namespace.
 func (p *Prefetcher) Forget(namespace verify.Namespace) { p.set.Want(namespace, nil) }
 
-// Run fetches what is asked for, and again when it is old, until ctx ends. Then it
+// Run fetches requested responses, and again when they are old, until ctx ends. Then it
 // returns nil. It may be called once.
 func (p *Prefetcher) Run(ctx context.Context) error {
 	// An admin named the hosts, so they may have private addresses.
@@ -145,7 +145,7 @@ type held struct {
 // Close does nothing.
 func (held) Close() error { return nil }
 
-// Held returns all of it, which nobody may change: revocation lists are large.
+// Held returns the whole body, which nobody may change: revocation lists are large.
 func (h held) Held() []byte { return h.content }
 
 func read(r *http.Request) ([]byte, error) {
@@ -163,8 +163,8 @@ func read(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// allowed refuses addresses, which come from certificates, unless a cluster
-// admin has listed their host.
+// allowed refuses addresses, which come from certificates, unless a cluster admin has listed
+// their host.
 func (p *Prefetcher) allowed(r *http.Request) error {
 	u := r.URL
 	switch {
@@ -179,20 +179,20 @@ func (p *Prefetcher) allowed(r *http.Request) error {
 	return nil
 }
 
-// pending is the error of a response that nobody has given yet: neither did the responder fail, nor is there no
-// such response.
+// pending is the error of a response that has not arrived yet: the responder has not failed, and the response
+// may exist.
 type pending string
 
 // Error returns what to do.
 func (p pending) Error() string { return string(p) }
 
-// Pending tells it from other errors.
+// Pending distinguishes it from other errors.
 func (pending) Pending() bool { return true }
 
 const errPending = pending("it is being fetched, try again")
 
-// content returns the last response, however old: its dates are for the caller to
-// check. Asking keeps the response, or has it fetched.
+// content returns the last response, regardless of its age: the caller checks its dates. It
+// keeps the response in use, or starts a fetch.
 func (p *Prefetcher) content(ctx context.Context, r request) ([]byte, error) {
 	if err := p.set.Add(r.namespace, r); err != nil {
 		return nil, err

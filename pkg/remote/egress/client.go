@@ -1,10 +1,9 @@
-// Package egress is the one way out to servers that resources and evidence name: Vault,
-// key management services, TUF repositories, registry logins, OCSP responders. Its
-// [Client] asks listed hosts only, on addresses that a [Guard] lets through at the time
-// of the connection, follows no redirect, uses a proxy only where its caller gives one, and
-// bounds time, header and body. Its errors hold nothing that a server said. Registries
-// are reached through its [NewTransport]. It does not judge answers, and knows neither
-// tenants nor credentials.
+// Package egress is the only way to reach servers that resources and evidence name: Vault,
+// key management services, TUF repositories, registry logins, OCSP responders. Its [Client]
+// only sends requests to listed hosts, on addresses that a [Guard] accepts at the time of the
+// connection. It follows no redirect, only uses its caller's proxy, and bounds time, header
+// and body. Its errors contain nothing from a server. Registries are reached through its
+// [NewTransport]. It does not judge answers, and knows neither tenants nor credentials.
 package egress
 
 import (
@@ -22,26 +21,26 @@ import (
 
 // Options configure a [Client]. The zero value of each field is its safe default.
 type Options struct {
-	// Hosts are asked, and no others.
+	// Hosts are the only hosts that get requests.
 	Hosts []string
-	// UnsafeAnyHost asks every host. It is for the identity of this process, whose
-	// servers its environment names.
+	// UnsafeAnyHost allows every host. It is for the identity of this process, whose servers its
+	// environment names.
 	UnsafeAnyHost bool
 	// PlainHTTP also allows http, for OCSP and revocation lists, which are signed.
 	PlainHTTP bool
-	// Reach decides about addresses; the default is public ones.
+	// Reach selects the allowed addresses; the default is public ones.
 	Reach Reach
-	// Endpoints are hosts that are where an admin says.
+	// Endpoints are the addresses that an admin configured for hosts.
 	Endpoints Endpoints
 	// Roots are PEM certificates that are trusted in addition to the system's.
 	Roots []byte
 	// Timeout bounds one request with its body (20 seconds), MaxBytes the body (1 MiB).
 	Timeout  time.Duration
 	MaxBytes int64
-	// MaxIdlePerHost is how many unused connections to a host are kept.
+	// MaxIdlePerHost is the number of idle connections to a host that are kept.
 	MaxIdlePerHost int
-	// Proxy is used for https, unless it says that a host is reached directly. Set it
-	// only for hosts that a cluster admin named, or that we name.
+	// Proxy is used for https, except for hosts that it bypasses. Set it only for hosts that a
+	// cluster admin or our code names.
 	Proxy *Environment
 	// Dial replaces the network, for tests. All checks but those of addresses remain.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -53,7 +52,7 @@ type Client struct {
 	hosts     Hosts
 	transport *http.Transport
 	proxied   *http.Transport // nil without a proxy
-	ctx       context.Context // some libraries pass none on; it ends all requests
+	ctx       context.Context // ends all requests; some libraries pass no context on
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 
@@ -61,7 +60,7 @@ type Client struct {
 	closed bool
 }
 
-// New returns a Client whose requests end when ctx ends, whatever context they have.
+// New returns a Client whose requests end when ctx ends, regardless of their own contexts.
 func New(ctx context.Context, options Options) (*Client, error) {
 	hosts, err := ParseHosts(options.Hosts)
 	if err != nil {
@@ -87,13 +86,13 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	return c, nil
 }
 
-// HTTP returns the client in the form that libraries take.
+// HTTP returns the client as libraries need it.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Get sends a GET request with the given header, and returns the status and the body.
-// Its error is an [*Error], or says that the address is malformed.
+// Get sends a GET request with the given header, and returns the status and the body. Its
+// error is an [*Error], or a malformed address.
 func (c *Client) Get(ctx context.Context, address string, header http.Header) (status int, body []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -112,7 +111,7 @@ func (c *Client) Read(r *http.Request) (status int, body []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = response.Body.Close() }() // it was read whole, or it is not needed
+	defer func() { _ = response.Body.Close() }() // it was read completely, or is not needed
 	body, err = io.ReadAll(response.Body)
 	if err != nil {
 		return 0, nil, err
@@ -142,7 +141,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response.Body = &body{host: r.URL.Host, limit: c.options.MaxBytes, left: c.options.MaxBytes, from: response.Body, end: end}
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		_ = response.Body.Close() // nothing of it is used
+		_ = response.Body.Close() // its content is not used
 		return nil, &Error{Host: r.URL.Host, Cause: Redirected}
 	}
 	return response, nil
@@ -152,8 +151,8 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 var errUpgrade = errors.New("the server switches to a protocol that nobody asked for")
 
 // RefuseUpgrade closes the connection of an answer with status 101 (RFC 9110, section 15.2.2), and
-// returns an error for it. Its body is the connection itself, and net/http lets neither a context nor a
-// timeout end its reads.
+// returns an error for it. Its body is the connection itself, whose reads net/http ends neither by a
+// context nor by a timeout.
 func RefuseUpgrade(response *http.Response, err error) (*http.Response, error) {
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
 		return response, err
@@ -162,8 +161,8 @@ func RefuseUpgrade(response *http.Response, err error) (*http.Response, error) {
 }
 
 // transportFor returns the connections for a request: the proxy's or direct ones. Metadata services
-// of clouds have no TLS, so their requests are always direct, and so is a host that is
-// where an admin says.
+// of clouds have no TLS, so their requests are always direct, and so are requests to hosts with
+// configured endpoints.
 func (c *Client) transportFor(r *http.Request) *http.Transport {
 	if c.proxied != nil && !c.options.Endpoints.Contain(r.URL.Host) && r.URL.Scheme == "https" && c.options.Proxy.For(r.URL.Host) != nil {
 		return c.proxied
@@ -182,14 +181,14 @@ func (c *Client) permit(r *http.Request) error {
 	return nil
 }
 
-// discard closes the body of a request that is not sent, as [http.RoundTripper] asks.
+// discard closes the body of a request that is not sent, as [http.RoundTripper] requires.
 func discard(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
 }
 
-// enter counts a request that runs, unless the client is closed.
+// enter counts a running request, unless the client is closed.
 func (c *Client) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,9 +198,9 @@ func (c *Client) enter() bool {
 	return !c.closed
 }
 
-// Close ends all requests, waits until they have ended, and closes all connections.
-// Whoever counts fetches calls it before counting one as finished: libraries may leave
-// requests behind.
+// Close ends all requests, waits until they have ended, and closes all connections. Callers
+// that count fetches call it before counting one as finished: libraries may leave requests
+// running.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -214,8 +213,8 @@ func (c *Client) Close() {
 	}
 }
 
-// body is the body of an answer. It fails past the limit instead of ending: a cut
-// answer must not pass for a whole one.
+// body is the body of an answer. At the limit it fails instead of ending: a truncated answer
+// must not pass for a complete one.
 type body struct {
 	host        string
 	limit, left int64
@@ -254,20 +253,21 @@ type Pool struct {
 	Roots []byte
 	// DialTimeout bounds connecting and the TLS handshake (5 seconds).
 	DialTimeout time.Duration
-	// MaxIdlePerHost is how many unused connections to a host are kept (Go's default, 2).
+	// MaxIdlePerHost is the number of idle connections to a host that are kept (Go's default,
+	// 2).
 	MaxIdlePerHost int
 	// HTTP2 allows HTTP/2.
 	HTTP2 bool
-	// Proxy, if set, opens the connections, and resolves names in place of the Guard.
+	// Proxy, if set, opens the connections, and resolves names instead of the Guard.
 	Proxy *Proxy
 	// Certificate, if set, is presented to servers that ask for one, and not to the Proxy.
 	Certificate *tls.Certificate
 }
 
-// NewTransport returns a pool of connections that are guarded: no proxy but
-// the given one, TLS 1.2 at least, a limited header, and no compression, because a
-// compressed answer could unpack to any size. It checks addresses only: whoever uses it
-// without a [Client] decides about hosts, schemes, redirects and bodies.
+// NewTransport returns a pool of guarded connections: no proxy but the given one, TLS 1.2 at
+// least, a limited header, and no compression, because a compressed answer could unpack to
+// any size. It only checks addresses: callers without a [Client] must check hosts, schemes,
+// redirects and bodies.
 func NewTransport(pool Pool) (*http.Transport, error) {
 	roots, err := rootsWith(pool.Roots)
 	if err != nil {

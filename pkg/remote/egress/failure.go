@@ -9,33 +9,33 @@ import (
 	"strconv"
 )
 
-// Cause says why a request failed.
+// Cause is why a request failed.
 type Cause int
 
-// The causes. The zero value is an answer that is not HTTP, or that broke off.
+// The causes. The zero value is an answer that is not HTTP, or that was cut off.
 const (
 	Broken      Cause = iota
 	NotListed         // the host is not on the list
 	Insecure          // the scheme is not https
-	Address           // the address is out of reach
+	Address           // the address is not allowed
 	Lookup            // the host has no address
 	Unreachable       // nothing listens there
 	Untrusted         // the certificate is not trusted
 	Late              // no answer in time, or the caller gave up
-	Redirected        // the answer leads elsewhere
+	Redirected        // the answer redirects
 	TooLarge          // the body is larger than the limit
 	Proxied           // the proxy opened no tunnel
 )
 
-// Error is why a request failed. It names the host as we asked for it, and holds nothing
-// that a server said: no header, no body, no address that a name resolved to.
+// Error is why a request failed. It names the host of the request, and contains nothing from
+// a server: no header, no body, no address to which a name resolved.
 type Error struct {
 	Host  string
 	Cause Cause
 	// Limit is the size in bytes of an answer that is too large.
 	Limit int64
-	// Err is [ErrAddress] or [ErrMetadata] if the cause is [Address], a context's error
-	// if it is [Late], a [*ProxyError] if it is [Proxied], and nil otherwise.
+	// Err is [ErrAddress] or [ErrMetadata] if the cause is [Address], a context's error if it is
+	// [Late], a [*ProxyError] if it is [Proxied], and nil otherwise.
 	Err error
 }
 
@@ -68,7 +68,7 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failure reduces what the network said to an Error.
+// failure converts a network error to an Error.
 func failure(host string, err error) *Error {
 	var known *Error
 	var proxy *ProxyError

@@ -10,48 +10,47 @@ import (
 	"time"
 )
 
-// Reach says which addresses a connection may lead to.
+// Reach selects the addresses to which connections may lead.
 type Reach int
 
 const (
 	// Public is the Internet, and the zero value.
 	Public Reach = iota
-	// Private adds private, loopback and cluster addresses, for hosts that a cluster
-	// admin named. The metadata services of clouds and link-local addresses stay refused.
+	// Private adds private, loopback and cluster addresses, for hosts that a cluster admin
+	// named. The metadata services of clouds and link-local addresses stay refused.
 	Private
-	// UnsafeMetadata is every address. It is for the identity of this process, which
-	// clouds give out at their metadata services.
+	// UnsafeMetadata is every address. It is for the identity of this process, which clouds
+	// provide at their metadata services.
 	UnsafeMetadata
 )
 
 var (
-	// ErrAddress means that an address is not public, and the host none that an admin
-	// named.
+	// ErrAddress means that an address is not public, and no admin named the host.
 	ErrAddress = errors.New("the host is on a loopback, link-local, private or cluster address")
-	// ErrMetadata means that an address is never connected to: a cloud's metadata
-	// service, or a link-local or multicast address.
+	// ErrMetadata means that an address is always refused: a cloud's metadata service, or a
+	// link-local or multicast address.
 	ErrMetadata = errors.New("the host is on the address of a cloud's metadata service, or on a link-local or multicast address")
-	// errResolve means that something was dialled that is no IP address.
+	// errResolve means that the dialled address is not an IP address.
 	errResolve = errors.New("the address to connect to is not an IP address")
-	// errAddresses means that a name has more addresses than are tried.
+	// errAddresses means that a name has too many addresses.
 	errAddresses = errors.New("the host has too many addresses that do not answer")
 )
 
-// Guard decides which addresses are connected to. It looks at the resolved address at
-// the time of the connection, so a name that changes its address gains nothing. The
-// zero value refuses every address; [NewGuard] makes one.
+// Guard checks the addresses of connections. It checks the resolved address at the time of
+// the connection, so a name that changes its address gains nothing. The zero value refuses
+// every address; [NewGuard] creates a usable one.
 type Guard struct {
 	denied, special, never []netip.Prefix
 	endpoints              Endpoints
 }
 
-// NewGuard returns a Guard that also refuses the given prefixes as not public: those of
-// the cluster's pods and services, and an own NAT64 prefix.
+// NewGuard returns a Guard that also refuses the given prefixes as not public: the cluster's
+// pods and services, and its own NAT64 prefix.
 func NewGuard(denied ...netip.Prefix) *Guard {
 	return &Guard{denied: slices.Clone(denied), special: parse(special()), never: parse(never())}
 }
 
-// With returns the Guard with hosts that are where an admin says.
+// With returns the Guard with the endpoints that an admin configured.
 func (g *Guard) With(endpoints Endpoints) *Guard {
 	made := *g
 	made.endpoints = endpoints
@@ -66,7 +65,7 @@ func parse(texts []string) []netip.Prefix {
 	return prefixes
 }
 
-// Check returns [ErrAddress] or [ErrMetadata] for an address that is out of reach.
+// Check returns [ErrAddress] or [ErrMetadata] for an address that is not allowed.
 func (g *Guard) Check(addr netip.Addr, reach Reach) error {
 	addr = addr.Unmap().WithZone("") // a prefix contains no address with a zone
 	if !addr.IsValid() || g.special == nil {
@@ -85,7 +84,7 @@ func (g *Guard) Check(addr netip.Addr, reach Reach) error {
 		return nil
 	}
 	for _, a := range leads {
-		translates := a == addr && within(nat64, addr) // then only the address within counts
+		translates := a == addr && within(nat64, addr) // then only the embedded address counts
 		if matches(g.denied, a) || matches(g.special, a) || (a.Is6() && !translates && !within(globalUnicast, a)) {
 			return ErrAddress
 		}
@@ -97,7 +96,7 @@ func matches(prefixes []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// dial returns a function that connects to addresses within reach.
+// dial returns a function that connects to allowed addresses.
 func (g *Guard) dial(reach Reach, timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if to, found := g.endpoints.of(address); found {
@@ -107,11 +106,11 @@ func (g *Guard) dial(reach Reach, timeout time.Duration) func(ctx context.Contex
 	}
 }
 
-// dialer returns what makes one connection. Go asks Control for each address of a name,
+// dialer returns a dialer for one connection. Go calls Control for each address of a name,
 // just before it connects.
 func (g *Guard) dialer(reach Reach, timeout time.Duration) *net.Dialer {
 	tries := make(chan struct{}, maxAddresses) // Go tries two families at once
-	// Go's resolver ends with its context. Dial is nil unless a test counts look-ups.
+	// Go's resolver ends with its context. Dial is nil unless a test counts lookups.
 	resolver := &net.Resolver{PreferGo: true, Dial: net.DefaultResolver.Dial}
 	return &net.Dialer{Timeout: timeout, KeepAlive: keepAlive, Resolver: resolver,
 		Control: func(_, resolved string, _ syscall.RawConn) error {
@@ -131,17 +130,17 @@ func (g *Guard) dialer(reach Reach, timeout time.Duration) *net.Dialer {
 		}}
 }
 
-// special returns the addresses that are refused unless a cluster admin named the host:
-// every entry of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890),
-// multicast, and ranges that the registries no longer list. An entry that contains
-// others stands for them. The test has each by its name.
+// special returns the addresses that are refused unless a cluster admin named the host: every
+// entry of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), multicast,
+// and ranges that the registries no longer list. An entry that contains others covers them.
+// The test has each by its name.
 //
-// Entries that IANA calls globally reachable were decided one by one. Refused, because
-// no registry or key server is there: the anycast addresses in 192.0.0.0/24 and
-// 2001:1::/32, AS112 (192.31.196.0/24, 192.175.48.0/24, 2001:4:112::/48,
+// We decided individually about entries that IANA calls globally reachable. These are
+// refused, because no registry or key server uses them: the anycast addresses in 192.0.0.0/24
+// and 2001:1::/32, AS112 (192.31.196.0/24, 192.175.48.0/24, 2001:4:112::/48,
 // 2620:4f:8000::/48), AMT (192.52.193.0/24, 2001:3::/32), ORCHIDv2 and drone IDs
-// (2001:20::/27). Judged by the IPv4 address within: 64:ff9b::/96, which is how a
-// cluster without IPv4 reaches registries that have nothing else (RFC 6052).
+// (2001:20::/27). For 64:ff9b::/96, the embedded IPv4 address counts: a cluster without IPv4
+// reaches IPv4-only registries that way (RFC 6052).
 func special() []string {
 	return []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
@@ -151,14 +150,14 @@ func special() []string {
 	}
 }
 
-// never returns what no host may be on, even one that an admin named: link-local and
-// multicast addresses, "this host", and the metadata services of clouds.
+// never returns addresses that are refused for every host, even one that an admin named:
+// link-local and multicast addresses, "this host", and the metadata services of clouds.
 func never() []string {
 	return append(metadata(), "0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32", "::/128", "fe80::/10", "fec0::/10", "ff00::/8")
 }
 
-// metadata returns the addresses at which clouds give credentials or configuration to a
-// machine. They are refused by name, although a wider range contains most of them.
+// metadata returns the addresses at which clouds provide credentials or configuration to a
+// machine. They are listed individually, although a wider range contains most of them.
 func metadata() []string {
 	return []string{
 		"169.254.169.254/32", // AWS, Azure, Google Cloud, Oracle, OpenStack and others
@@ -177,12 +176,12 @@ func metadata() []string {
 	}
 }
 
-// globalUnicast is all that IANA has allocated to hosts of the IPv6 Internet. Outside of
-// it are loopback, mapped, compatible, local, site-local and multicast addresses, the
-// discard prefixes, SRv6 identifiers, and what nobody has.
+// globalUnicast is the space that IANA has allocated to hosts of the IPv6 Internet. It
+// excludes loopback, mapped, compatible, local, site-local and multicast addresses, the
+// discard prefixes, SRv6 identifiers, and unallocated space.
 const globalUnicast = "2000::/3"
 
-// Prefixes of IPv6 addresses that hold an IPv4 address.
+// Prefixes of IPv6 addresses that embed an IPv4 address.
 const (
 	nat64      = "64:ff9b::/96"   // RFC 6052
 	nat64Local = "64:ff9b:1::/48" // RFC 8215, with the IPv4 address where RFC 6052 section 2.2 puts it
@@ -192,8 +191,8 @@ const (
 	translated = "::ffff:0:0:0/96"
 )
 
-// embedded returns the IPv4 addresses that an IPv6 address leads to through translators
-// and tunnels.
+// embedded returns the IPv4 addresses to which an IPv6 address leads through translators and
+// tunnels.
 func embedded(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() || addr.IsLoopback() || addr.IsUnspecified() { // the last two look compatible
 		return nil
@@ -206,7 +205,7 @@ func embedded(addr netip.Addr) []netip.Addr {
 	switch {
 	case within(nat64, addr), within(compatible, addr), within(translated, addr):
 		return []netip.Addr{last}
-	case within(nat64Local, addr): // the place depends on the prefix's length, so one of them counts
+	case within(nat64Local, addr): // the position depends on the prefix length, so one of them counts
 		return slices.DeleteFunc([]netip.Addr{at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), last},
 			func(a netip.Addr) bool { return a.As4()[0] == 0 })
 	case within(sixToFour, addr):

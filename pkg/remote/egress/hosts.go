@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Hosts is a list of hosts that may be asked. A host without a port stands for the
-// default port of the scheme. Entries are compared whole: there are no wildcards and no
-// subdomains.
+// Hosts is a list of allowed hosts. A host without a port has the default port of the scheme.
+// Entries match exactly: there are no wildcards and no subdomains.
 type Hosts []string
 
 // ParseHosts returns the hosts in canonical form. It returns an error for an entry that
@@ -42,8 +41,8 @@ func (h Hosts) Contain(u *url.URL) bool {
 	return port != "" && (slices.Contains(h, join(name, port)) || (port == standard && slices.Contains(h, join(name, ""))))
 }
 
-// IsLabel reports whether s can be a label of a host name (RFC 1123 section 2.1) in
-// lower case. What a resource adds to a host name must be one.
+// IsLabel reports whether s can be a label of a host name (RFC 1123 section 2.1) in lower
+// case. Text that a resource adds to a host name must be one.
 func IsLabel(s string) bool {
 	if s == "" || len(s) > maxLabelBytes || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
@@ -106,9 +105,9 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// Endpoints says where hosts are, for those that do not have the address that their name
-// resolves to: private endpoints of clouds. An admin gives them, so these addresses may be
-// private. TLS still has to prove the host. The zero value is none.
+// Endpoints maps hosts to addresses other than those to which their names resolve, such as
+// private endpoints of clouds. An admin configures them, so these addresses may be private.
+// TLS still has to prove the host. The zero value is empty.
 type Endpoints struct{ at map[string]string } // host:port to address:port
 
 // ParseEndpoints reads HOST=ADDRESS:PORT entries. HOST may have a port; the default is 443.
@@ -136,13 +135,14 @@ func ParseEndpoints(entries []string) (Endpoints, error) {
 	return made, nil
 }
 
-// of returns where a host:port is, if an admin said so.
+// of returns the configured address of a host:port, if any.
 func (e Endpoints) of(address string) (string, bool) {
 	to, found := e.at[strings.ToLower(address)]
 	return to, found
 }
 
-// Contain reports whether an admin said where a host is, with or without the port of https.
+// Contain reports whether an admin configured an address for a host, with or without the port
+// of https.
 func (e Endpoints) Contain(host string) bool {
 	name, port, err := split(host)
 	if err != nil {

@@ -18,23 +18,23 @@ import (
 )
 
 // Proxy is an HTTP proxy that opens tunnels (RFC 9110, section 9.3.6). It resolves names
-// itself, so no [Guard] sees where a tunnel leads: use it only for hosts that a cluster
-// admin named, or that we name. The proxy itself may have a private address.
+// itself, so no [Guard] checks where a tunnel leads: use it only for hosts that a cluster
+// admin or our code names. The proxy itself may have a private address.
 type Proxy struct {
 	// Address is host:port.
 	Address string
-	// TLS connects to the proxy itself over TLS; Roots are PEM certificates that are
-	// trusted for it in addition to the system's.
+	// TLS connects to the proxy itself over TLS; Roots are PEM certificates that are trusted for
+	// it in addition to the system's.
 	TLS   bool
 	Roots []byte
-	// Username and Password are sent to the proxy, and to nobody else.
+	// Username and Password are only sent to the proxy.
 	Username, Password string
 }
 
-// errProxyURL does not repeat the URL, which may hold a password.
+// errProxyURL does not quote the URL, which may contain a password.
 var errProxyURL = errors.New("it must be http://HOST:PORT or https://HOST:PORT, with a name and password before the host if the proxy asks for them")
 
-// ParseProxy reads the URL of a proxy. Its error holds nothing of the URL.
+// ParseProxy reads the URL of a proxy. Its error contains nothing of the URL.
 func ParseProxy(text string) (*Proxy, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
@@ -48,8 +48,8 @@ func ParseProxy(text string) (*Proxy, error) {
 	return &Proxy{Address: net.JoinHostPort(u.Hostname(), port), TLS: u.Scheme == "https", Username: u.User.Username(), Password: password}, nil
 }
 
-// Bypass says which hosts are reached without a proxy, as the environment variable
-// NO_PROXY does. The zero value is nothing but the local host.
+// Bypass selects the hosts that are reached without a proxy, as the environment variable
+// NO_PROXY does. The zero value only contains the local host.
 type Bypass struct {
 	direct func(*url.URL) (*url.URL, error)
 }
@@ -57,7 +57,7 @@ type Bypass struct {
 // NewBypass reads hosts, domains with a leading dot, addresses and CIDR blocks, separated
 // by commas.
 func NewBypass(noProxy string) Bypass {
-	// Whichever proxy is named here, only the decision counts.
+	// The proxy in this configuration does not matter: only the decision counts.
 	return Bypass{direct: (&httpproxy.Config{HTTPSProxy: "http://proxy.invalid", NoProxy: noProxy}).ProxyFunc()}
 }
 
@@ -70,14 +70,14 @@ func (b Bypass) Contains(host string) bool {
 	return err == nil && through == nil
 }
 
-// Environment is the proxy that the environment of the process names. Nil is none.
+// Environment is the proxy in the environment of the process. Nil means none.
 type Environment struct {
 	Proxy  *Proxy
 	Bypass Bypass
 }
 
-// ParseEnvironment reads HTTPS_PROXY and NO_PROXY, or https_proxy and no_proxy, by get. It
-// returns nil if there is no proxy.
+// ParseEnvironment reads HTTPS_PROXY and NO_PROXY, or https_proxy and no_proxy, with get. It
+// returns nil without a proxy.
 func ParseEnvironment(get func(string) string) (*Environment, error) {
 	first := func(names ...string) (name, value string) {
 		for _, name := range names {
@@ -107,8 +107,8 @@ func (e *Environment) For(host string) *Proxy {
 	return e.Proxy
 }
 
-// ProxyError is why a proxy opened no tunnel. It names the proxy without credentials. A
-// retry may help: it says nothing about the host behind the proxy.
+// ProxyError is why a proxy opened no tunnel. It names the proxy without credentials. A retry
+// may help, because the error does not concern the host behind the proxy.
 type ProxyError struct {
 	// Address of the proxy.
 	Address string
@@ -125,8 +125,8 @@ func (e *ProxyError) Error() string { return "the proxy " + e.Address + " " + e.
 // Timeout reports whether the proxy did not answer in time.
 func (e *ProxyError) Timeout() bool { return e.Late }
 
-// fail returns what went wrong with the proxy itself. The cause is not wrapped: what is
-// said of an address or a certificate would be taken for the registry's.
+// fail returns an error of the proxy itself. It does not wrap the cause: a message about an
+// address or a certificate would seem to be about the registry.
 func (p *Proxy) fail(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -149,7 +149,7 @@ func (p *Proxy) fail(err error) error {
 	return e
 }
 
-// refused returns what an answer other than 2xx says.
+// refused returns the error for an answer other than 2xx.
 func (p *Proxy) refused(status int) error {
 	e := &ProxyError{Address: p.Address, Status: status}
 	switch status {
@@ -179,7 +179,7 @@ func (g *Guard) tunnel(p *Proxy, timeout time.Duration) (func(ctx context.Contex
 	}
 	dial := g.dial(Private, timeout)
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if _, found := g.endpoints.of(address); found { // an admin said where it is
+		if _, found := g.endpoints.of(address); found { // an admin configured its address
 			return dial(ctx, network, address)
 		}
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -196,7 +196,7 @@ func (g *Guard) tunnel(p *Proxy, timeout time.Duration) (func(ctx context.Contex
 	}, nil
 }
 
-// open asks the proxy for a tunnel over a connection to it.
+// open requests a tunnel over a connection to the proxy.
 func (p *Proxy) open(ctx context.Context, conn net.Conn, trust *tls.Config, address string) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -214,7 +214,7 @@ func (p *Proxy) open(ctx context.Context, conn net.Conn, trust *tls.Config, addr
 	if err := request.Write(conn); err != nil {
 		return nil, p.fail(endedBy(ctx, err))
 	}
-	// A TLS server says nothing before the client does, so what is buffered is the answer alone.
+	// A TLS server sends nothing before the client does, so only the answer is buffered.
 	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxResponseHeaderBytes)), request) //nolint:bodyclose // an answer to CONNECT ends with its header
 	if err != nil {
 		return nil, p.fail(endedBy(ctx, err))

@@ -14,20 +14,20 @@ import (
 
 // AWSSignature identifies a verified signature of AWS Signer to its API.
 type AWSSignature struct {
-	// Region is that of the signing profile.
+	// Region is the region of the signing profile.
 	Region, ProfileVersion, Job string
-	// Certificates holds the hash of each certificate with that of its issuer.
+	// Certificates has the hash of each certificate combined with the hash of its issuer.
 	Certificates []string
 	SignedAt     time.Time
 }
 
-// RevokedOf returns what AWS Signer has revoked of a signature, nil if nothing: ARNs and
-// certificate hashes. It answers from what is already fetched. Its error says that there
-// is no answer yet, or why there is none.
+// RevokedOf returns the revoked ARNs and certificate hashes of a signature, nil if there are
+// none. It answers from fetched data. Its error says that there is no answer yet, or why
+// there is none.
 type RevokedOf func(ctx context.Context, signature AWSSignature) ([]string, error)
 
-// awsQuestion is one signature that a namespace asks about. It is comparable, and two
-// namespaces share no answer.
+// awsQuestion is one signature that a namespace asks about. It is comparable, and namespaces
+// share no answers.
 type awsQuestion struct {
 	namespace                                           verify.Namespace
 	as                                                  Identity
@@ -36,7 +36,7 @@ type awsQuestion struct {
 
 type awsAnswer = prefetch.Fetched[[]string]
 
-// awsAnswers returns the set of questions, which are asked while it runs.
+// awsAnswers returns the set of questions, which it asks while it runs.
 func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, error)) *prefetch.Set[verify.Account, awsQuestion, awsAnswer] {
 	poll := prefetch.Poll(func(ctx context.Context, q awsQuestion) ([]string, error) {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -58,8 +58,8 @@ func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, e
 // errNotAskedAgain means that an answer waits for its turn to be refreshed.
 var errNotAskedAgain = errors.New("AWS Signer was not asked again in time")
 
-// AWSSigner returns what AWS Signer has revoked, for the signatures of one namespace. It
-// is asked as the identity that a trust store names.
+// AWSSigner returns the revocations of signatures for one namespace. It queries AWS Signer
+// with the identity that a trust store names.
 func (f *Fetcher) AWSSigner(namespace verify.Namespace, as Identity) RevokedOf {
 	return func(ctx context.Context, s AWSSignature) ([]string, error) {
 		q := awsQuestion{namespace: namespace, as: as, region: s.Region, profileVersion: s.ProfileVersion, job: s.Job,
@@ -88,7 +88,7 @@ func (f *Fetcher) AWSSigner(namespace verify.Namespace, as Identity) RevokedOf {
 	}
 }
 
-// Forget drops the answers that are kept for a namespace.
+// Forget drops the answers for a namespace.
 func (f *Fetcher) Forget(namespace verify.Namespace) {
 	f.signatures.Drop(func(q awsQuestion) bool { return q.namespace == namespace })
 }

@@ -17,25 +17,25 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// keyOf fetches the public key that a URI of one service names.
+// keyOf fetches the public key at a URI of one service.
 type keyOf func(ctx context.Context, n network, uri string, as Identity) (crypto.PublicKey, error)
 
 // loginOf fetches a login for a registry host.
 type loginOf func(ctx context.Context, n network, host string, as Identity) (login, error)
 
-// cloudAPI is what we ask a cloud for. A build without it has one that fails.
+// cloudAPI has the functions for one cloud. In a build without the cloud, they fail.
 type cloudAPI struct {
 	key   keyOf
 	login loginOf
 }
 
-// login is a user and password, and when they end.
+// login is a user and password with their expiry.
 type login struct {
 	user, password string
 	ends           time.Time
 }
 
-// lasts returns the login with its end, some time early because clocks differ.
+// lasts returns the login with its expiry, a little early because clocks differ.
 func (l login) lasts(until time.Time) login {
 	l.ends = until.Add(-loginMargin)
 	return l
@@ -75,7 +75,7 @@ func (n network) fetchRegistry(ctx context.Context, source Source) (Content, err
 }
 
 // Serves reports whether a host is a registry of a provider, so that the provider's
-// credentials may go there.
+// credentials may be sent there.
 func Serves(provider, host string) bool {
 	switch provider {
 	case "ECR":
@@ -115,7 +115,7 @@ func isNumber(s string, least, most int) bool {
 	return len(s) >= least && len(s) <= most && strings.Trim(s, "0123456789") == ""
 }
 
-// awsDomain returns the domain of AWS that has a region.
+// awsDomain returns the domain of AWS for a region.
 func awsDomain(region string) string {
 	if strings.HasPrefix(region, "cn-") {
 		return "amazonaws.com.cn"
@@ -144,13 +144,13 @@ func ecrAPI(host string) (region string, ok bool) {
 
 // azure is one of Azure's clouds.
 type azure struct {
-	authority string // who gives tokens
+	authority string // issues tokens
 	vault     string // the scope of a token for Key Vault
 	exchange  string // the audience of tokens of ServiceAccounts
 }
 
 // azureFor returns the cloud whose suffix a host has, in the order public, China, US
-// government. Before the suffix there is one label.
+// government. One label precedes the suffix.
 func azureFor(host string, public, china, government string) (azure, bool) {
 	for suffix, cloud := range map[string]azure{
 		public:     {"login.microsoftonline.com", "https://vault.azure.net/.default", audienceAzure},
@@ -164,7 +164,7 @@ func azureFor(host string, public, china, government string) (azure, bool) {
 	return azure{}, false
 }
 
-// parseRSA reads the private key that a field of credentials holds.
+// parseRSA reads the private key in a field of credentials.
 func parseRSA(field, text string) (*rsa.PrivateKey, error) {
 	wrong := problem(field + " is not an RSA key of 2048 to 4096 bits in PEM")
 	block, _ := pem.Decode([]byte(text))

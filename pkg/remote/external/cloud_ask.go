@@ -11,8 +11,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// asPod returns a client for the identity of this process, which clouds give out at
-// addresses that nothing else may reach, and without TLS.
+// asPod returns a client for the identity of this process, which clouds provide at addresses
+// that no other client may reach, and without TLS.
 func (n network) asPod(ctx context.Context) (*egress.Client, error) {
 	return n.client(ctx, egress.Options{UnsafeAnyHost: true, PlainHTTP: true, Reach: egress.UnsafeMetadata})
 }
@@ -36,7 +36,7 @@ func (n network) postForm(ctx context.Context, who, address string, form url.Val
 	return n.askHost(ctx, who, r, into)
 }
 
-// askHost asks the host that a request names, and no other.
+// askHost sends a request to the host that it names, and to no other.
 func (n network) askHost(ctx context.Context, who string, r *http.Request, into any) error {
 	client, err := n.to(ctx, "", r.URL.Host)
 	if err != nil {
@@ -55,7 +55,7 @@ func newForm(ctx context.Context, address string, form url.Values) (*http.Reques
 	return r, nil
 }
 
-// isSegment reports whether s can be one part of a path that a cloud's API is asked for.
+// isSegment reports whether s can be one segment of a path in a cloud's API.
 func isSegment(s string) bool {
 	return s != "" && len(s) <= maxSegment && strings.Trim(s, ".") != "" && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:", r)

@@ -73,9 +73,9 @@ func awsKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	return key, nil
 }
 
-// awsConfig returns a configuration that has the given credentials, or those of a role, and
-// takes nothing of the environment, or, for the pod, what the environment says. The region
-// is that of the credentials unless one is given.
+// awsConfig returns a configuration with the given credentials, or those of a role, ignoring
+// the environment. For the pod, it uses the environment. The region is the one of the
+// credentials unless it is given.
 func (n network) awsConfig(ctx context.Context, as Identity, region string) (made awssdk.Config, err error) {
 	if as, is := as.(account); is {
 		made, err = n.awsRole(ctx, as, region)
@@ -110,8 +110,8 @@ func (n network) awsConfig(ctx context.Context, as Identity, region string) (mad
 // noRetries is for all requests: the Fetcher retries.
 func noRetries() awssdk.Retryer { return awssdk.NopRetryer{} }
 
-// awsPodClient returns the client with which the SDK finds the identity of this process.
-// It is the SDK's type, because AWS_CA_BUNDLE works with no other, over our connections.
+// awsPodClient returns the client with which the SDK finds the identity of this process. It
+// has the SDK's type, because AWS_CA_BUNDLE works with no other, and our connections.
 func (n network) awsPodClient() (*awshttp.BuildableClient, error) {
 	ours, err := egress.NewTransport(egress.Pool{Guard: egress.NewGuard().With(n.endpoints), Reach: egress.UnsafeMetadata})
 	if err != nil {
@@ -123,7 +123,7 @@ func (n network) awsPodClient() (*awshttp.BuildableClient, error) {
 	}), nil
 }
 
-// awsError says in our own words why AWS refused: of its error only a known code counts.
+// awsError explains in our own words why AWS refused: of its error only a known code is used.
 func awsError(who string, err error) error {
 	var network *egress.Error
 	if errors.As(err, &network) {
@@ -190,17 +190,17 @@ func ecrLogin(ctx context.Context, n network, host string, as Identity) (login, 
 }
 
 const (
-	// awsSession begins the name of sessions, which AWS writes into its own logs, and
-	// maxAWSSession is how long the name may be.
+	// awsSession is the prefix of session names, which AWS writes into its own logs, and
+	// maxAWSSession the length of a name.
 	awsSession    = "landwaiter-"
 	maxAWSSession = 64
-	// awsSeconds is how long a session lasts: the least that AWS gives.
+	// awsSeconds is how long a session lasts: AWS's minimum.
 	awsSeconds = "900"
 )
 
 // awsRole returns a configuration with the credentials of the role that trusts a
-// ServiceAccount, by AssumeRoleWithWebIdentity. The request is ours: AWS does not want it
-// signed, and the SDK would read the token from a file.
+// ServiceAccount, by AssumeRoleWithWebIdentity. We send the request ourselves: AWS wants it
+// unsigned, and the SDK would read the token from a file.
 func (n network) awsRole(ctx context.Context, as account, region string) (made awssdk.Config, err error) {
 	made.Region = cmp.Or(region, as.federation.AWSRegion)
 	at := cmp.Or(as.federation.AWSRegion, region)

@@ -46,8 +46,8 @@ func azureKey(ctx context.Context, n network, uri string, as Identity) (crypto.P
 	return answer.Key.public()
 }
 
-// azureToken gets a token for a scope: with the client secret that is given, with a
-// token of a ServiceAccount in its place, or as the pod.
+// azureToken gets a token for a scope: with the given client secret, with a token of a
+// ServiceAccount instead, or as the pod.
 func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope string) (string, error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "scope": {scope}}
 	tenant, wrong := "", ""
@@ -55,7 +55,8 @@ func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope
 	case pod:
 		return n.azurePodToken(ctx, scope)
 	case account:
-		// A token that was minted can be stolen, so none is for a request that is refused below.
+		// An issued token can be stolen, so it is only requested if the request is not refused
+		// below.
 		if !isSegment(as.federation.AzureTenantID) {
 			return "", noTenant("azure.tenantID")
 		}

@@ -78,8 +78,8 @@ func gcpKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	return key, nil
 }
 
-// gcpName reads gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K, with
-// /cryptoKeyVersions/V or /versions/V after it, or nothing.
+// gcpName reads gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K, optionally followed
+// by /cryptoKeyVersions/V or /versions/V.
 func gcpName(uri string) (name, version string, err error) {
 	parts := strings.Split(strings.TrimPrefix(uri, "gcpkms://"), "/")
 	wrong := problem("the URI of a Google Cloud key must have the form gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K[/versions/V]")
@@ -100,14 +100,14 @@ func gcpName(uri string) (name, version string, err error) {
 	return strings.Join(parts, "/"), version, nil
 }
 
-// garLogin gets an access token, which Artifact Registry takes as a password. It is
-// valid for an hour.
+// garLogin gets an access token, which Artifact Registry accepts as a password. It is valid
+// for an hour.
 func garLogin(ctx context.Context, n network, _ string, as Identity) (login, error) {
 	token, ends, err := n.gcpToken(ctx, as, gcpScope)
 	return login{user: "oauth2accesstoken", password: token}.lasts(ends), err
 }
 
-// gcpToken gets an access token for a scope, and when it ends.
+// gcpToken gets an access token for a scope, with its expiry.
 func (n network) gcpToken(ctx context.Context, as Identity, scope string) (string, time.Time, error) {
 	switch as := as.(type) {
 	case pod:
@@ -146,7 +146,7 @@ func (n network) gcpExchange(ctx context.Context, address string, form url.Value
 	return answer.AccessToken, now.Add(googleFor(answer.ExpiresIn)), nil
 }
 
-// googleFor returns for how long a token is valid that Google says is valid for seconds.
+// googleFor returns how long a token is valid for which Google states a number of seconds.
 func googleFor(seconds int64) time.Duration {
 	if seconds <= 0 || seconds > int64(googleLifetime/time.Second) {
 		return googleLifetime
@@ -175,8 +175,8 @@ func (n network) gcpPodToken(ctx context.Context, scope string) (string, time.Ti
 	return token.AccessToken, ends, nil
 }
 
-// serviceAccount is what counts of a service account's key. Other types of credentials
-// name files, commands and servers, and none of them is read.
+// serviceAccount has the relevant fields of a service account's key. Other types of
+// credentials name files, commands and servers, and are refused.
 type serviceAccount struct {
 	Type       string `json:"type"`
 	Email      string `json:"client_email"`

@@ -1,14 +1,14 @@
-// Package external fetches trust material and registry credentials that are kept
-// outside of the cluster: in HashiCorp Vault, in key management services, in a TUF
-// repository, with cloud registries. It fetches in the background, again and
-// again, and keeps the last good value for a time. What a tenant names is only
-// fetched with the tenant's own credentials, and only from hosts that a cluster
-// admin lists.
+// Package external fetches trust material and registry credentials from outside of the
+// cluster: HashiCorp Vault, key management services, TUF repositories, cloud registries. It
+// fetches repeatedly in the background, and keeps the last good value for a time. It only
+// fetches a tenant's sources with the tenant's own credentials, and only from hosts that a
+// cluster admin lists.
 //
-// Whatever is fetched has one face, a [Source]: who asks is its [Identity], fetch.go decides
-// whether it may be asked, and each service has files of its own: vault, tuf, github, and
-// cloud_aws, cloud_azure and cloud_gcp with a build tag each. Two things are no sources:
-// [Fetcher.AWSSigner] asks about signatures, and [FetchRevocationList] is for a command.
+// Everything that is fetched is a [Source] with an [Identity]. fetch.go decides whether it
+// may be fetched, and each service has its own files: vault, tuf, github, and cloud_aws,
+// cloud_azure and cloud_gcp with a build tag each. There are two exceptions:
+// [Fetcher.AWSSigner] queries the status of signatures, and [FetchRevocationList] is for a
+// command.
 package external
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
 )
 
-// Fetch gets the content of a source. It ends with ctx, and leaves nothing behind.
+// Fetch gets the content of a source. It ends with ctx, and leaves nothing running.
 type Fetch func(ctx context.Context, source Source) (Content, error)
 
-// Content is what a fetch returns.
+// Content is the result of a fetch.
 type Content struct {
 	Bytes []byte
-	// Ends is when Bytes stop working by themselves; zero is never.
+	// Ends is when Bytes expire by themselves; zero is never.
 	Ends time.Time
 	// Roles are the metadata of a TUF repository.
 	Roles []TUFRole
@@ -39,38 +39,40 @@ type Content struct {
 
 // Options configure a [Fetcher]; zero values are the defaults.
 type Options struct {
-	// Hosts are those that tenants' resources may name, as host or host:port.
+	// Hosts are the hosts that tenants' resources may name, as host or host:port.
 	Hosts []string
-	// Refresh is how often a source is fetched (5 minutes). Keep is how long the
-	// last good value counts while fetching fails (24 hours).
+	// Refresh is how often a source is fetched (5 minutes). Keep is how long the last good value
+	// counts while fetching fails (24 hours).
 	Refresh, Keep time.Duration
-	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
+	// Account returns the account that pays for a namespace's fetches; nil means the namespace
+	// itself.
 	Account func(verify.Namespace) verify.Account
-	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
-	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
+	// Proxy is used for the sources of the cluster and for Sigstore's own repository, whose
+	// hosts a cluster admin or our code names. Tenants' sources are fetched directly.
 	Proxy *egress.Environment
 	// Tokens gets tokens of ServiceAccounts; nil means that there is no Kubernetes API.
 	Tokens Tokens
-	// Endpoints are where an admin says that hosts are.
+	// Endpoints are the addresses that an admin configured for hosts.
 	Endpoints egress.Endpoints
 	// Wait makes [Fetcher.AWSSigner] wait for its first answer until the context ends. It
 	// is for commands, which have no request path.
 	Wait bool
 	// UnsafePod lets resources of the cluster use the cloud identity of this process. It is for
-	// servers: on a person's machine the identity is the person's, and the resources are others'.
+	// servers: on a person's machine, the identity is the person's, and the resources are
+	// others'.
 	UnsafePod bool
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
 
-// Fetcher fetches the sources that namespaces want and remembers their values. It
-// is safe for concurrent use; only [Fetcher.Await] and [Fetcher.Run] block.
+// Fetcher fetches the sources that namespaces want and keeps their values. It is safe for
+// concurrent use; only [Fetcher.Await] and [Fetcher.Run] block.
 type Fetcher struct {
 	options Options
 	hosts   egress.Hosts
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
-	// signatures are those that AWS Signer is asked about.
+	// signatures are the signatures to ask AWS Signer about.
 	signatures *prefetch.Set[verify.Account, awsQuestion, awsAnswer]
 }
 
@@ -115,8 +117,8 @@ func New(options Options, now func() time.Time) *Fetcher {
 }
 
 // queue groups the fetches that wait for each other: those of an account. The cluster's
-// and the public-good root, which many namespaces share, wait for no account's slow
-// servers, nor for each other's.
+// fetches and the public-good root, which many namespaces share, never wait for an account's
+// slow servers, nor for each other's.
 type queue struct {
 	account             verify.Account
 	cluster, publicGood bool
@@ -139,12 +141,12 @@ func (f *Fetcher) refresh(s Source) time.Duration {
 	return f.options.Refresh
 }
 
-// Notify sets the function that is called, not under a lock, when a value of a
-// namespace has changed, has expired, or can no longer be fetched.
+// Notify sets the function that is called, without a lock, when a value of a namespace has
+// changed, has expired, or can no longer be fetched.
 func (f *Fetcher) Notify(changed func(verify.Namespace)) { f.set.Notify(changed) }
 
-// Want replaces the sources that a namespace needs. It returns how long to wait
-// for those that have not been tried yet: 0 if all have, or have had their time.
+// Want replaces the sources of a namespace. It returns how long to wait for those that have
+// not been tried yet: 0 if all have, or if they have had their time.
 func (f *Fetcher) Want(namespace verify.Namespace, sources []Source) time.Duration {
 	keys := make([]Source, len(sources))
 	for i, source := range sources {
@@ -156,8 +158,8 @@ func (f *Fetcher) Want(namespace verify.Namespace, sources []Source) time.Durati
 // KeepOnly drops the sources of all namespaces but the given ones.
 func (f *Fetcher) KeepOnly(needed map[verify.Namespace][]Source) { f.set.KeepOnly(needed) }
 
-// Known returns the values of sources. A source that is not fetched, because the
-// namespace wants too many, has an error that says so.
+// Known returns the values of sources. A source that is not fetched because the namespace
+// wants too many has an error that says so.
 func (f *Fetcher) Known(sources []Source) map[Source]Value {
 	known := make(map[Source]Value, len(sources))
 	for _, source := range sources {
@@ -176,8 +178,8 @@ func (f *Fetcher) Known(sources []Source) map[Source]Value {
 	return known
 }
 
-// unexpired removes content that is too old or has ended, and says when it will be too old.
-// Content without an error is never too old: it is due to be fetched again.
+// unexpired removes content that is too old or has expired, and returns when it will be too
+// old. Content without an error is never too old: it is due for a fetch.
 func (f *Fetcher) unexpired(v Value) Value {
 	if v.KeptUntil = (time.Time{}); v.Content != nil && v.Err != nil {
 		v.KeptUntil = v.FetchedAt.Add(f.options.Keep)

@@ -32,7 +32,7 @@ func (n network) fetchers() map[Kind]Fetch {
 		TUF: to(network.fetchTUF), Registry: to(network.fetchRegistry)}
 }
 
-// fetch fetches a source once, if its owner may.
+// fetch fetches a source once, if its owner is permitted to.
 func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 	if err := source.permitted(f.hosts); err != nil {
 		return Content{}, err
@@ -61,11 +61,12 @@ func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 // UnansweredError says that a source could not be fetched because of something outside the resource that names it.
 type UnansweredError struct {
 	Err error
-	// Server is what was asked, and Instead what else can be done than to bring it back, as the end of a clause.
+	// Server is the server that did not answer, and Instead the alternative to repairing it, as the end of a
+	// clause.
 	Server, Instead string
 }
 
-// Error returns why it could not be fetched.
+// Error returns why the source could not be fetched.
 func (e *UnansweredError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
@@ -84,13 +85,13 @@ func (s Source) failed(err error) error {
 	case s.key() == publicGood():
 	case errors.As(err, &busy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 	case network != nil && slices.Contains([]egress.Cause{egress.Broken, egress.Unreachable, egress.Late, egress.Proxied}, network.Cause):
-	default: // it may be what the resource says
+	default: // the resource may be wrong
 		return why
 	}
 	return s.unanswered(why, host)
 }
 
-// unanswered returns an error that no correction of a resource mends.
+// unanswered returns an error that a change of the resource cannot fix.
 func (s Source) unanswered(why error, host string) error {
 	if s.Kind == TUF && s.Address == "" {
 		return &UnansweredError{why, PublicGoodHost, "; or reference a TrustStore with a mirror (source.tuf) or a copy of the root (source.inline)"}
@@ -98,7 +99,7 @@ func (s Source) unanswered(why error, host string) error {
 	return &UnansweredError{Err: why, Server: cmp.Or(host, "the server")}
 }
 
-// refused returns an error where no source may use the identity of this process.
+// refused returns an error where sources may not use the identity of this process.
 func (f *Fetcher) refused(as Identity) error {
 	if _, ambient := as.(pod); ambient && !f.options.UnsafePod {
 		return problem("it is read with the cloud identity of Landwaiter's pod, which this machine does not have; its own is never used")
@@ -106,8 +107,8 @@ func (f *Fetcher) refused(as Identity) error {
 	return nil
 }
 
-// permitted returns an error if the owner may not fetch the source: a tenant only
-// reaches hosts that an admin has listed, and never uses the identity of this process.
+// permitted returns an error if the owner may not fetch the source: a tenant only reaches
+// hosts that an admin has listed, and never uses the identity of this process.
 func (s Source) permitted(hosts egress.Hosts) error {
 	address, err := url.Parse(s.Address)
 	switch s.Kind {
@@ -148,7 +149,7 @@ func (s Source) permitted(hosts egress.Hosts) error {
 	return nil
 }
 
-// own reports whether the identity is one that the owner's namespace may give.
+// own reports whether the owner's namespace may use the identity.
 func (s Source) own() bool {
 	switch as := s.As.(type) {
 	case given:
@@ -171,7 +172,7 @@ func ask(client *egress.Client, who string, r *http.Request, into any) error {
 	return nil
 }
 
-// refused returns an error unless the answer is the one that was asked for.
+// refused returns an error unless the answer has the expected status.
 func refused(who string, status int, err error) error {
 	switch {
 	case err != nil:
@@ -206,23 +207,23 @@ func postJSON(ctx context.Context, client *egress.Client, who, address, token st
 	return ask(client, who, r, into)
 }
 
-// tokens ends the name of a server that answers 400 to wrong credentials (RFC 6749
-// section 5.2).
+// tokens is the suffix of the name of a server that answers 400 to wrong credentials (RFC
+// 6749 section 5.2).
 const tokens = "token server"
 
-// network makes the clients of one process. The zero value is the real network.
+// network creates the clients of one process. The zero value is the real network.
 type network struct {
 	tokens    Tokens
 	endpoints egress.Endpoints
 	// dial and roots replace connections and certificates, for tests.
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	roots []byte
-	// proxy is that of the environment, nil for none.
+	// proxy is the environment's proxy, nil for none.
 	proxy *egress.Environment
 }
 
-// of returns the network for a source. Only hosts that a cluster admin, or we, name are
-// reached through the proxy: it resolves names where no guard sees it.
+// of returns the network for a source. The proxy is only used for hosts that a cluster admin
+// or our code names: it resolves names beyond the guard's control.
 func (n network) of(source Source) network {
 	if source.Owner != verify.Cluster {
 		n.proxy = nil
@@ -230,9 +231,9 @@ func (n network) of(source Source) network {
 	return n
 }
 
-// to returns a client for hosts that an admin or a cloud's own domain names. They may
-// have private addresses, as a cluster's Vault and a cloud's private endpoints have.
-// The caller closes it, which ends what a library left behind.
+// to returns a client for hosts that an admin or a cloud's own domain names. They may have
+// private addresses, such as a cluster's Vault and a cloud's private endpoints. The caller
+// closes it, which ends requests that a library left running.
 func (n network) to(ctx context.Context, authority string, hosts ...string) (*egress.Client, error) {
 	return n.client(ctx, egress.Options{Hosts: hosts, Reach: egress.Private, Roots: []byte(authority)})
 }
@@ -244,19 +245,19 @@ func (n network) client(ctx context.Context, options egress.Options) (*egress.Cl
 	}
 	client, err := egress.New(ctx, options)
 	if err != nil {
-		return nil, problem(err.Error()) // of a host list or a bundle that we were given
+		return nil, problem(err.Error()) // of a given host list or bundle
 	}
 	return client, nil
 }
 
-// problem is an error in our own words. It may be shown to the owner of a resource,
-// because it holds nothing that a server said, save numbers.
+// problem is an error in our own words. The owner of a resource may see it, because it
+// contains nothing from a server except numbers.
 type problem string
 
 // Error implements error.
 func (p problem) Error() string { return string(p) }
 
-// unwell is a problem that the server says is its own.
+// unwell is a problem for which the server itself is to blame.
 type unwell struct{ problem }
 
 // Unwrap returns the problem.
@@ -264,8 +265,8 @@ func (u unwell) Unwrap() error { return u.problem }
 
 func problemf(format string, values ...any) problem { return problem(fmt.Sprintf(format, values...)) }
 
-// RefusedError says why the content of a TUF repository does not count: its keys did not
-// sign it, it is incomplete, or it has expired.
+// RefusedError is why the content of a TUF repository does not count: its keys did not sign
+// it, it is incomplete, or it has expired.
 type RefusedError struct{ why problem }
 
 // Error implements error.
@@ -274,11 +275,11 @@ func (e *RefusedError) Error() string { return string(e.why) }
 // Unwrap returns the reason, which may be shown.
 func (e *RefusedError) Unwrap() error { return e.why }
 
-// errUnusable stands for everything that is not said in our own words: the errors of
-// libraries repeat what servers send.
+// errUnusable replaces errors in words other than ours: the errors of libraries quote
+// servers.
 const errUnusable = problem("its answer cannot be used")
 
-// shown reduces an error to what the owner of a resource may read.
+// shown reduces an error to the text that the owner of a resource may read.
 func shown(err error) error {
 	var network *egress.Error
 	var own problem

@@ -11,18 +11,18 @@ const (
 	// ghcrHost is the registry of GitHub, and githubHost its API. A resource names neither.
 	ghcrHost   = "ghcr.io"
 	githubHost = "api.github.com"
-	// githubUser is the user with which GitHub takes the token of an installation.
+	// githubUser is the user name that GitHub expects with the token of an installation.
 	githubUser = "x-access-token"
-	// githubSkew and githubLifetime keep a request within ten minutes of GitHub's clock,
-	// also where ours is ahead.
+	// githubSkew and githubLifetime keep a request within ten minutes of GitHub's clock, even if
+	// ours is ahead.
 	githubSkew     = time.Minute
 	githubLifetime = 9 * time.Minute
 	// maxGitHubID is the length of the number of an App or an installation.
 	maxGitHubID = 20
 )
 
-// ghcrLogin logs in at GitHub's registry as the installation of a GitHub App, with the
-// permission to read packages alone. Its token is valid for an hour. Credentials are appID,
+// ghcrLogin logs in to GitHub's registry as the installation of a GitHub App, with only the
+// permission to read packages. Its token is valid for an hour. Credentials are appID,
 // installationID and privateKey.
 func ghcrLogin(ctx context.Context, n network, _ string, as Identity) (login, error) {
 	values, ambient, err := held(as, "appID", "installationID", "privateKey")

@@ -11,8 +11,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// jsonWebKey is a public key as Azure Key Vault gives it (RFC 7518 section 6, with -HSM
-// after the type of a key that is in hardware).
+// jsonWebKey is a public key from Azure Key Vault (RFC 7518 section 6, with the suffix -HSM
+// in the type of a hardware key).
 type jsonWebKey struct {
 	Type  string `json:"kty"`
 	Curve string `json:"crv,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// FetchRevocationList fetches a certificate revocation list from an http or https address
-// that an admin gave. Who issued it says the list itself, so plain HTTP is as good.
+// FetchRevocationList fetches a certificate revocation list from an admin's http or https
+// address. The list is signed by its issuer, so plain HTTP is safe.
 func FetchRevocationList(ctx context.Context, address string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

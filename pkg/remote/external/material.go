@@ -16,13 +16,13 @@ type Material struct {
 	Roles string
 	// TimestampAuthorities and RevocationLists are PEM text.
 	TimestampAuthorities, RevocationLists []byte
-	// Ends are when parts of it end, the first first.
+	// Ends are the expiry times of its parts, the earliest first.
 	Ends []trust.End
 }
 
 // AddRoot adds the trusted root of a TUF repository, as [CopyTUF] reads it, and with timestamps the roots
-// of its timestamp authorities. The error is a [RefusedError] if the repository answered and what
-// it has cannot be used.
+// of its timestamp authorities. The error is a [RefusedError] if the repository answered with unusable
+// content.
 func (m *Material) AddRoot(ctx context.Context, from TUFRepository, timestamps bool) error {
 	copied, err := CopyTUF(ctx, from)
 	if err != nil {
@@ -52,7 +52,7 @@ func (m *Material) AddRoot(ctx context.Context, from TUFRepository, timestamps b
 }
 
 // AddRevocationLists adds certificate revocation lists, DER or PEM. The error is a [RefusedError] if one
-// cannot be read or has ended by now.
+// is invalid or has expired.
 func (m *Material) AddRevocationLists(content []byte, now time.Time) error {
 	encoded, err := trust.EncodeRevocationLists(content, now)
 	if err != nil {
@@ -67,7 +67,7 @@ func (m *Material) AddRevocationLists(content []byte, now time.Time) error {
 	return nil
 }
 
-// ends keeps Ends in the order of time.
+// ends sorts Ends by time.
 func (m *Material) ends(more []trust.End) {
 	m.Ends = append(m.Ends, more...)
 	slices.SortStableFunc(m.Ends, func(a, b trust.End) int { return a.At.Compare(b.At) })

@@ -14,31 +14,31 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// Kind says what a source is.
+// Kind is the type of a source.
 type Kind string
 
 // The kinds of sources.
 const (
 	VaultKeys         Kind = "Vault keys"         // Address, Path, a credential "token": PEM public keys
-	VaultCertificates Kind = "Vault certificates" // the same: PEM certificates
+	VaultCertificates Kind = "Vault certificates" // as above: PEM certificates
 	KMS               Kind = "KMS"                // Address is a URI such as awskms:///alias/release: a PEM public key
 	TUF               Kind = "TUF"                // Address of the mirror, Root: a trusted_root.json
 	Registry          Kind = "registry"           // Path is ECR, ACR, GAR or GHCR, Address the host: a .dockerconfigjson
 )
 
-// Source says where trust material or a login is, and how to get it. Two sources
-// are equal if all their fields are.
+// Source is the location of trust material or a login, with the identity that fetches it. Two
+// sources are equal if all their fields are.
 type Source struct {
 	// Owner is the namespace whose resource names the source.
 	Owner verify.Namespace
 	Kind  Kind
-	// Address and Path mean what the kind says.
+	// Address and Path depend on the kind.
 	Address, Path string
 	// Root is the initial root of a TUF repository; empty is Sigstore's.
 	Root string
 	// Authority is a PEM bundle of CAs for the server, in addition to the system's.
 	Authority string
-	// As is the identity that asks. Nil sends no credentials.
+	// As is the identity that fetches. Nil sends no credentials.
 	As Identity
 }
 
@@ -50,7 +50,7 @@ func (s Source) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", s.Kind, s.Address, s.Path))
 }
 
-// what names what is fetched, in a sentence.
+// what names the content of the source, in a sentence.
 func (s Source) what() string {
 	if s.Kind == TUF {
 		return "the root at " + cmp.Or(s.Address, PublicGoodHost)
@@ -58,7 +58,7 @@ func (s Source) what() string {
 	return s.String()
 }
 
-// Fingerprint identifies the source and its credentials, without showing them.
+// Fingerprint identifies the source and its credentials, without revealing them.
 func (s Source) Fingerprint() string {
 	as := fmt.Sprintf("%T", s.As)
 	switch held := s.As.(type) {
@@ -71,21 +71,20 @@ func (s Source) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Credential returns one of the credentials, empty if there is none of that name.
+// Credential returns one of the credentials, empty if it is missing.
 func (s Source) Credential(name string) string {
-	values, _, _ := held(s.As) // an unreadable one holds nothing
+	values, _, _ := held(s.As) // an unreadable one is empty
 	return values[name]
 }
 
 // PublicGoodHost is the server of Sigstore's public-good root.
 const PublicGoodHost = "tuf-repo-cdn.sigstore.dev"
 
-// publicGood is Sigstore's public-good root, which is the same for everybody.
+// publicGood is Sigstore's public-good root, which everybody shares.
 func publicGood() Source { return Source{Kind: TUF} }
 
-// key returns the source that is fetched. It is the source itself, except that
-// Sigstore's public-good root, which hundreds of namespaces may want, is fetched
-// once for all of them.
+// key returns the source to fetch. It is the source itself, except that Sigstore's
+// public-good root, which hundreds of namespaces may want, is fetched once for all of them.
 func (s Source) key() Source {
 	if shared := (Source{Owner: s.Owner, Kind: TUF}); s == shared {
 		return publicGood()
@@ -93,17 +92,17 @@ func (s Source) key() Source {
 	return s
 }
 
-// Value is what is known of a source.
+// Value is the state of a source.
 type Value struct {
-	// Content is from the last good fetch; nil if there was none or it is too old.
+	// Content is from the last successful fetch; nil if there was none or it is too old.
 	Content []byte
 	// FetchedAt is the time of that fetch.
 	FetchedAt time.Time
-	// Ends is when Content stops working by itself, as a login does; zero is never.
+	// Ends is when Content expires by itself, as a login does; zero is never.
 	Ends time.Time
 	// Roles are the metadata of a TUF repository that the content was verified with.
 	Roles []TUFRole
-	// KeptUntil is when the content stops to count unless fetching works again. It is zero
+	// KeptUntil is when the content no longer counts unless fetching works again. It is zero
 	// while fetching works.
 	KeptUntil time.Time
 	// Err is why the last fetch failed, or why there is no content.
@@ -113,8 +112,8 @@ type Value struct {
 // Fetched maps sources to their values.
 type Fetched = map[Source]Value
 
-// The audiences of tokens. They are fixed, so that a token that is meant for one service
-// is of no use at another, and at the API server least of all.
+// The audiences of tokens. They are fixed, so that a token for one service is useless at
+// another, and at the API server in particular.
 const (
 	audienceAWS    = "sts.amazonaws.com"
 	audienceAzure  = "api://AzureADTokenExchange"  // China and the US government have a suffix
@@ -124,16 +123,16 @@ const (
 
 // Tokens gets tokens of ServiceAccounts from the Kubernetes API.
 type Tokens interface {
-	// Token returns a token with this audience alone, which lives for minutes. The owner
-	// of the resource may read its error.
+	// Token returns a token with only this audience, which lives for minutes. The owner of the
+	// resource may read its error.
 	Token(ctx context.Context, namespace, name, audience string) (string, error)
 }
 
 // ErrNoRight means that this process may not get tokens of a ServiceAccount.
 var ErrNoRight = errors.New("landwaiter has no permission to get its tokens")
 
-// Federation says who trusts the tokens of a ServiceAccount, and for what. Each kind of
-// source uses its own part.
+// Federation names the accounts that trust the tokens of a ServiceAccount. Each kind of
+// source uses its own fields.
 type Federation struct {
 	AWSRoleARN, AWSRegion                string
 	AzureTenantID, AzureClientID         string
@@ -142,8 +141,8 @@ type Federation struct {
 	VaultNamespace                       string // of Vault
 }
 
-// account is a ServiceAccount. Its fields are exported for no one: only [ServiceAccount]
-// decides whose accounts a resource may name.
+// account is a ServiceAccount. Its fields are unexported, because only
+// [ServiceAccount] decides whose accounts a resource may name.
 type account struct {
 	namespace, name string
 	federation      Federation
@@ -184,10 +183,9 @@ type ownWords struct{ error }
 // Unwrap returns the error.
 func (o ownWords) Unwrap() error { return o.error }
 
-// Identity is who fetches a source: the holder of credentials that a resource gives, a
-// ServiceAccount, or the pod of this process. The types are of this package alone, so
-// nobody else can make one but by [Given], [ServiceAccount] and [Pod]. Nil sends no credentials, which
-// suffices for public repositories.
+// Identity is the identity that fetches a source: credentials in a resource, a ServiceAccount, or the
+// pod of this process. The types are private, so only [Given], [ServiceAccount] and [Pod] create one.
+// Nil sends no credentials, which is enough for public repositories.
 type Identity interface{ identity() }
 
 // given are credentials, as a JSON object of strings. It is comparable, as a [Source] is.
@@ -204,8 +202,8 @@ func (given) String() string               { return "(secret)" }
 func (given) GoString() string             { return "(secret)" }
 func (given) MarshalText() ([]byte, error) { return []byte("(secret)"), nil }
 
-// Given returns the identity of credentials. It returns an error if there are none: an
-// empty Secret must not pass for "no credentials are needed".
+// Given returns the identity with credentials. It returns an error if there are none: an
+// empty Secret must not mean "no credentials are needed".
 func Given(credentials map[string]string) (Identity, error) {
 	kept := make(map[string]string, len(credentials))
 	for name, value := range credentials {
@@ -229,8 +227,8 @@ func Pod(owner verify.Namespace) (Identity, error) {
 	return pod{}, nil
 }
 
-// held returns what an identity holds, with the names that are needed. Ambient
-// says that it is the pod's instead, which holds nothing.
+// held returns the named credentials of an identity. Ambient says that it is the pod's
+// identity, which has none.
 func held(as Identity, needed ...string) (values map[string]string, ambient bool, err error) {
 	switch as := as.(type) {
 	case pod:

@@ -27,8 +27,8 @@ import (
 const trustedRootTarget = "trusted_root.json"
 
 // fetchTUF fetches the trusted root from a TUF repository: Sigstore's public-good one by
-// default. What it holds ends with the repository's root and targets, whose keys are kept
-// offline. The snapshot and timestamp live for days and are renewed by a machine: if they
+// default. The content expires with the repository's root and targets, whose keys are kept
+// offline. The snapshot and timestamp live for days and are renewed automatically: if they
 // are not, fetching fails, and the value says so.
 func (n network) fetchTUF(ctx context.Context, source Source) (Content, error) {
 	copied, err := n.copyTUF(ctx, source)
@@ -60,7 +60,7 @@ func (n network) copyTUF(ctx context.Context, source Source) (TUFCopy, error) {
 }
 
 // readTUF reads and verifies a TUF repository (The Update Framework specification v1.0,
-// section 5). Nothing is written to disk. The initial root is Sigstore's if it is empty.
+// section 5). It writes nothing to disk. The initial root is Sigstore's if it is empty.
 func readTUF(ctx context.Context, address, root string, from fetcher.Fetcher) (TUFCopy, error) {
 	initial := []byte(root)
 	if root == "" {
@@ -79,7 +79,7 @@ func readTUF(ctx context.Context, address, root string, from fetcher.Fetcher) (T
 	return TUFCopy{TrustedRoot: content, Roles: roles}, err
 }
 
-// tufError says in our own words why a repository cannot be used.
+// tufError explains in our own words why a repository cannot be used.
 func tufError(err error) error {
 	var status *metadata.ErrDownloadHTTP
 	var expired *metadata.ErrExpiredMetadata
@@ -109,7 +109,7 @@ func tufError(err error) error {
 	return &RefusedError{"the TUF repository, or its root, is malformed"}
 }
 
-// TUFRepository says where a TUF repository is.
+// TUFRepository is the location of a TUF repository.
 type TUFRepository struct {
 	// Mirror is an https address, or a directory with a copy of the repository's files.
 	// Empty is Sigstore's public-good repository.
@@ -120,7 +120,7 @@ type TUFRepository struct {
 	Authority string
 }
 
-// TUFCopy is what a TUF repository holds, verified.
+// TUFCopy is the verified content of a TUF repository.
 type TUFCopy struct {
 	// TrustedRoot is its trusted_root.json.
 	TrustedRoot []byte
@@ -128,15 +128,15 @@ type TUFCopy struct {
 	Roles []TUFRole
 }
 
-// TUFRole is the metadata of one role, as it was signed.
+// TUFRole is the signed metadata of one role.
 type TUFRole struct {
 	Name    string    `json:"role"`
 	Version int64     `json:"version"`
 	Expires time.Time `json:"expires"`
 }
 
-// CopyTUF reads a repository and verifies it as trust stores with spec.source.tuf are. A
-// directory is read without a network.
+// CopyTUF reads a repository and verifies it as for trust stores with spec.source.tuf. It
+// reads a directory without a network.
 func CopyTUF(ctx context.Context, from TUFRepository) (TUFCopy, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -169,7 +169,7 @@ func copyTUF(ctx context.Context, n network, from TUFRepository) (TUFCopy, error
 	return readTUF(ctx, directoryAddress, from.Root, files{root.FS()})
 }
 
-// directoryAddress stands for the directory in the addresses that the library makes.
+// directoryAddress represents the directory in the addresses of the library.
 const directoryAddress = "https://directory.invalid"
 
 // files reads a repository's files from a directory, and nothing outside of it.
@@ -202,8 +202,8 @@ func (f files) DownloadFile(address string, limit int64, _ time.Duration) ([]byt
 	return content, nil
 }
 
-// recorded keeps the metadata that the library read: it verifies what it reads, and does
-// not say what it was.
+// recorded keeps the metadata that the library read, because the library only returns the
+// verified result.
 type recorded struct {
 	from  fetcher.Fetcher
 	files map[string][]byte // by role
@@ -218,15 +218,15 @@ func (r *recorded) DownloadFile(address string, limit int64, timeout time.Durati
 	if err != nil {
 		return nil, err
 	}
-	// Targets lie below targets/, and whoever signs them may call one root.json.
+	// Targets lie below targets/, and their signers may call one root.json.
 	if match := regexp.MustCompile(roleFile).FindStringSubmatch(path.Base(address)); match != nil && path.Base(path.Dir(address)) != "targets" {
 		r.files[match[1]] = content
 	}
 	return content, nil
 }
 
-// roles returns the last metadata of each role. It is called after the library has verified
-// all of it: each file either became trusted or ended the update.
+// roles returns the last metadata of each role. Call it after the library has verified all of
+// it: each file either became trusted or ended the update.
 func (r *recorded) roles() ([]TUFRole, error) {
 	var all []TUFRole
 	for _, name := range []string{metadata.ROOT, metadata.TARGETS, metadata.SNAPSHOT, metadata.TIMESTAMP} {
@@ -244,7 +244,7 @@ func (r *recorded) roles() ([]TUFRole, error) {
 	return all, nil
 }
 
-// EncodeRoles writes roles for the annotation of what was exported.
+// EncodeRoles encodes roles for the annotation of exported content.
 func EncodeRoles(roles []TUFRole) (string, error) {
 	text, err := json.Marshal(roles)
 	if err != nil {
@@ -253,11 +253,11 @@ func EncodeRoles(roles []TUFRole) (string, error) {
 	return string(text), nil
 }
 
-// Renews reports whether the content of a repository is renewed before the role ends, as by
-// root and targets. The others only promise that a copy is fresh.
+// Renews reports whether the content of a repository must be renewed before the role expires,
+// as for root and targets. The others only promise that a copy is fresh.
 func (r TUFRole) Renews() bool { return r.Name == metadata.ROOT || r.Name == metadata.TARGETS }
 
-// DecodeRoles reads what [EncodeRoles] writes, and nothing if text is empty.
+// DecodeRoles reads the output of [EncodeRoles], nothing if text is empty.
 func DecodeRoles(text string) ([]TUFRole, error) {
 	if text == "" {
 		return nil, nil

@@ -20,9 +20,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// fetchVault reads the certificates of a PKI mount, or the public keys of a transit
-// key: all versions that may still verify, newest first. It uses Vault's HTTP API alone, so
-// that nothing of the environment is in its requests.
+// fetchVault reads the certificates of a PKI mount, or the public keys of a transit key: all
+// versions that may still verify, newest first. It only uses Vault's HTTP API, so that its
+// requests do not depend on the environment.
 func (n network) fetchVault(ctx context.Context, source Source) ([]byte, error) {
 	server, err := url.Parse(source.Address)
 	if err != nil {
@@ -91,7 +91,7 @@ func vaultKeys(data map[string]any) ([]byte, error) {
 	}
 	oldest := 0
 	if least, ok := data["min_decryption_version"].(json.Number); ok {
-		oldest, _ = strconv.Atoi(least.String()) // 0 if it is none: all count
+		oldest, _ = strconv.Atoi(least.String()) // 0 if there is none: all count
 	}
 	numbers := map[int]string{}
 	for name := range versions {
@@ -169,11 +169,11 @@ func vaultCertificates(data map[string]any) ([]byte, error) {
 	return nil, problem("it is not a certificate of the PKI engine")
 }
 
-// defaultVaultMount is where Vault's login for Kubernetes is unless a resource says so.
+// defaultVaultMount is the default path of Vault's login for Kubernetes.
 const defaultVaultMount = "kubernetes"
 
-// vaultLogin returns the header of requests to Vault: with the token that is given, or
-// with one that Vault gives to a ServiceAccount. leave gives that one back.
+// vaultLogin returns the header of requests to Vault: with the given token, or with one that
+// Vault issues to a ServiceAccount. leave revokes the issued one.
 func (n network) vaultLogin(ctx context.Context, client *egress.Client, server *url.URL, by Identity) (header http.Header, leave func(), err error) {
 	header, leave = http.Header{"X-Vault-Request": {"true"}}, func() {}
 	if as, is := by.(account); is {
@@ -201,7 +201,7 @@ func (n network) vaultLogin(ctx context.Context, client *egress.Client, server *
 	return header, leave, nil
 }
 
-// vaultAudience returns the audience of tokens for the Vault at an address. It names the
+// vaultAudience returns the audience of tokens for the Vault at an address. It contains the
 // host, so that no other server can use them there.
 func vaultAudience(server *url.URL) string {
 	return audienceVault + strings.ToLower(strings.TrimSuffix(server.Host, ":443"))
@@ -235,8 +235,8 @@ func (n network) vaultToken(ctx context.Context, client *egress.Client, server *
 	return answer.Auth.Token, nil
 }
 
-// vaultRevoke gives a token back, so that Vault does not keep one for each fetch. A token
-// that stays ends by itself, so failures do not count.
+// vaultRevoke revokes a token, so that Vault does not store one for each fetch. A remaining
+// token expires by itself, so failures do not count.
 func vaultRevoke(ctx context.Context, client *egress.Client, server *url.URL, header http.Header) {
 	address, err := vaultPath(server, "auth/token/revoke-self")
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Findings about who may do what.
+// Findings about permissions.
 const (
 	TrustWithinReach = "TrustWithinReach"
 	BroadAccess      = "BroadAccess"
 )
 
-// grant is a binding with what its role allows.
+// grant is a binding with the rules of its role.
 type grant struct {
 	target
 	role     rbacv1.RoleRef
@@ -60,7 +60,7 @@ func writes(rules []rbacv1.PolicyRule, group, resource, name string) bool {
 	})
 }
 
-// trusted reports whether a subject is of the system, Landwaiter's or Gatekeeper's.
+// trusted reports whether a subject belongs to the system, Landwaiter or Gatekeeper.
 func (v *view) trusted(s rbacv1.Subject, namespace string) bool {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
@@ -75,8 +75,8 @@ func (v *view) trusted(s rbacv1.Subject, namespace string) bool {
 	return strings.HasPrefix(s.Name, "system:") && s.Name != "system:anonymous"
 }
 
-// reacher returns who may change an object and not the resource that names it, and through
-// which binding.
+// reacher returns somebody who may change an object but not the resource that names it, and
+// the binding.
 func (v *view) reacher(all map[string][]grant, f resource.Exposure) (who string, through grant) {
 	object := strings.ToLower(f.Object.Kind) + "s"
 	resource, _ := v1beta1.KindNamed(f.Resource.Kind)
@@ -105,7 +105,8 @@ func (v *view) reacher(all map[string][]grant, f resource.Exposure) (who string,
 	return "", grant{}
 }
 
-// withinReach finds trust that somebody may change who may not change the resource.
+// withinReach finds trust material that somebody may change without permission to change the
+// resource.
 func withinReach(v *view, add func(resource.Finding)) {
 	all := v.grants()
 	for _, f := range resource.Exposures(v.Resources...) {
@@ -143,7 +144,7 @@ func parentOf(field string) string {
 }
 
 // keyOf returns the key that a resource names in a Secret or ConfigMap, if the material can
-// stand in the resource instead.
+// be in the resource instead.
 func keyOf(o v1beta1.Object, field string) string {
 	var secret, config *v1beta1.KeyReference
 	switch o := o.(type) {
@@ -165,7 +166,7 @@ func keyOf(o v1beta1.Object, field string) string {
 	return ""
 }
 
-// everybody are the subjects that nobody is left out of.
+// everybody are the subjects that include everyone.
 func everybody(s rbacv1.Subject) bool {
 	return s.Kind == rbacv1.GroupKind && slices.Contains([]string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}, s.Name) ||
 		s.Kind == rbacv1.UserKind && s.Name == "system:anonymous"

@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
-// What Gatekeeper does about a pod that violates a constraint, the weakest first.
+// Gatekeeper's actions on a pod that violates a constraint, the weakest first.
 const (
 	ActionNone   = "not asked"
 	ActionDryRun = string(constraint.Dryrun)
@@ -44,8 +44,8 @@ func (i *Inventory) action(name string, labels map[string]string) string {
 	return string(mode)
 }
 
-// ReadStopped returns when Landwaiter last renewed its Lease, and zero if that was lately or is not known. Unread is why
-// the person may not know it, "" if they may. An error means that the API server did not answer.
+// ReadStopped returns when Landwaiter last renewed its Lease, and zero if that was recent or is unknown. Unread is
+// why the person may not know it, "" if they may. An error means that the API server did not answer.
 func ReadStopped(ctx context.Context, c client.Reader, namespace string, now time.Time) (stopped time.Time, unread string, err error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}, Options: Options{Namespace: namespace}}}
 	lease := r.leaseOf(SourceLease, leaseName)
@@ -56,10 +56,10 @@ func ReadStopped(ctx context.Context, c client.Reader, namespace string, now tim
 	return lease.Spec.RenewTime.Time, "", nil
 }
 
-// ReadActions returns what says of a namespace with its labels what [Inventory.Actions] does, whether it is
-// exempt from Gatekeeper, and which entries of exemptImages are never asked about. Without permission to
-// read constraints, which most teams lack, only labels exempt, and every other action is "". An error means
-// that the API server did not answer.
+// ReadActions returns a function for a namespace with its labels: it returns the action as in
+// [Inventory.Actions], whether the namespace is exempt from Gatekeeper, and which entries of exemptImages
+// are never asked about. Without permission to read constraints, which most teams lack, only labels exempt,
+// and every other action is "". An error means that the API server did not answer.
 func ReadActions(ctx context.Context, c client.Reader) (func(name string, labels map[string]string) (action string, exempt bool, images []string), error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
 	r.foreign(SourceConstraints, "constraints.gatekeeper.sh", "v1beta1", constraintKind, "verifiedimages", &r.into.Constraints)

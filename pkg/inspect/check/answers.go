@@ -21,7 +21,7 @@ import (
 // NoAnswer is the finding about a server that does not answer where Gatekeeper asks it.
 const NoAnswer = "NoAnswer"
 
-// Place is where Gatekeeper asks Landwaiter.
+// Place is an address at which Gatekeeper asks Landwaiter.
 type Place struct {
 	// Host is the host and port in the URL of a Provider.
 	Host string
@@ -31,7 +31,8 @@ type Place struct {
 	Port    string
 }
 
-// Answers is what requests to a Place led to. Those that are in no count could not be sent.
+// Answers are the results of requests to a Place. Requests that are not counted could not be
+// sent.
 type Answers struct {
 	Place
 	Asked    int
@@ -42,12 +43,12 @@ type Answers struct {
 	Why    string
 	Within time.Duration
 	// Renewed says that a replica has renewed the Lease while nothing answered, and Lapsed that it
-	// has not been renewed. Both are false if that is not known.
+	// has not been renewed. Both are false if that is unknown.
 	Renewed, Lapsed bool
 }
 
-// places returns where Gatekeeper asks, by the Providers that constraints name. A Service without a
-// ready replica is left out: another finding is about that.
+// places returns the addresses in the Providers that constraints name. It omits a Service without a
+// ready replica, which is another finding.
 func (v *view) places() []Place {
 	var all []Place
 	for _, p := range v.ours() {
@@ -69,7 +70,7 @@ func (v *view) places() []Place {
 	return all
 }
 
-// host returns the host and port of a Provider's URL, "" if it is no https URL.
+// host returns the host and port of a Provider's URL, "" if it is not an https URL.
 func (p provider) host() string {
 	parsed, err := url.Parse(p.url)
 	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" {
@@ -78,8 +79,8 @@ func (p provider) host() string {
 	return net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), "443"))
 }
 
-// requests returns how many requests to send to a place, so that a replica that hangs among several
-// is noticed: each goes to any of them.
+// requests returns the number of requests to send to a place, so that one hanging replica among
+// several is detected: each request reaches any of them.
 func (v *view) requests() int {
 	if v.serve == nil || v.serve.replicas < 2 {
 		return 1
@@ -88,8 +89,8 @@ func (v *view) requests() int {
 }
 
 // unheard reports whether a place answered nothing, and whether that is known to be the server's fault:
-// from here, a network in between that drops requests looks the same. If a replica renews the Lease,
-// it runs. Behind a Service, only a Lease that nobody renews tells.
+// from here, a network that drops requests looks the same. If a replica renews the Lease, it runs.
+// Behind a Service, only a Lease that nobody renews is proof.
 func (a Answers) unheard() (silent, known bool) {
 	silent = a.Answered == 0 && a.Asked > 0
 	failed := a.Refused + a.Silent
@@ -128,7 +129,7 @@ func noAnswer(v *view, add func(resource.Finding)) {
 	}
 }
 
-// without says what becomes of a pod that Landwaiter does not answer about.
+// without says what happens to a pod about which Landwaiter does not answer.
 func (v *view) without(a Answers) string {
 	hooks := slices.DeleteFunc(v.asked(), func(h hook) bool { return h.mutating })
 	if len(hooks) == 0 || !v.denies(a.Host) {
@@ -152,7 +153,8 @@ func (v *view) without(a Answers) string {
 	return "refused where a constraint denies"
 }
 
-// denies reports whether a constraint denies what a Provider with a host does not answer.
+// denies reports whether a constraint denies images about which the Provider at a host does
+// not answer.
 func (v *view) denies(host string) bool {
 	return slices.ContainsFunc(v.ours(), func(p provider) bool {
 		return p.host() == host && slices.ContainsFunc(v.Constraints, func(c unstructured.Unstructured) bool {
@@ -161,7 +163,7 @@ func (v *view) denies(host string) bool {
 	})
 }
 
-// unheardOf says where nothing is known: requests did not get there, or a replica runs all the same.
+// unheardOf says where the result is unknown: requests did not arrive, or a replica runs.
 func unheardOf(v *view) []resource.Unchecked {
 	var all []resource.Unchecked
 	for _, a := range v.Answers {

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// reply is what one request led to.
+// reply is the result of one request.
 type reply int
 
 const (
@@ -34,8 +34,8 @@ const (
 	forbidden
 )
 
-// Asker asks Landwaiter where Gatekeeper does. It sends no credentials of the person there, and no
-// image: that anything answers is enough. It is safe for concurrent use.
+// Asker sends requests to Landwaiter at Gatekeeper's addresses. It sends neither credentials of
+// the person nor an image: any answer is enough. It is safe for concurrent use.
 type Asker struct {
 	config *rest.Config
 	within time.Duration // for all requests to one place
@@ -47,7 +47,7 @@ func NewAsker(config *rest.Config) *Asker {
 	return &Asker{config: config, within: answerWithin, again: answerAgain}
 }
 
-// ask sends requests to a place, and returns what they led to and the permission that is missing.
+// ask sends requests to a place, and returns their results and the missing permission.
 func (a *Asker) ask(ctx context.Context, at Place, requests int) (answers Answers, missing string) {
 	ctx, cancel := context.WithTimeout(ctx, a.within)
 	defer cancel()
@@ -101,8 +101,8 @@ func (a *Asker) send(ctx context.Context, at Place) (reply, string) {
 	return directly(ctx, at)
 }
 
-// directly asks a host as Gatekeeper does, but without a certificate, which ends the request once the
-// server has answered.
+// directly sends a request as Gatekeeper does, but without a certificate, which ends the request once
+// the server has answered.
 func directly(ctx context.Context, at Place) (reply, string) {
 	client, err := rest.HTTPClientFor(&rest.Config{Host: "https://" + at.Host, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}) // other findings are about the certificate
 	if err != nil {
@@ -117,10 +117,10 @@ func directly(ctx context.Context, at Place) (reply, string) {
 	if err != nil {
 		return unreached, err.Error()
 	}
-	request.Close = true // the next one may get to another replica
+	request.Close = true // the next one may reach another replica
 	response, err := client.Do(request)
 	if err == nil {
-		_ = response.Body.Close() // whatever it is, it is an answer
+		_ = response.Body.Close() // any answer counts
 		return answered, ""
 	}
 	var reason *url.Error
@@ -140,10 +140,11 @@ func directly(ctx context.Context, at Place) (reply, string) {
 	return unreached, err.Error()
 }
 
-// proxied names a Service with a port, as the API server's proxy does.
+// proxied names a Service with a port for the API server's proxy.
 func proxied(at Place) string { return "https:" + at.Service.Name + ":" + at.Port }
 
-// through asks a Service by the proxy of the API server, which chooses one of its pods.
+// through reaches a Service through the proxy of the API server, which chooses one of its
+// pods.
 func (a *Asker) through(ctx context.Context, at Place) (reply, string) {
 	client, err := rest.HTTPClientFor(a.config)
 	if err != nil {
@@ -176,7 +177,8 @@ func (a *Asker) through(ctx context.Context, at Place) (reply, string) {
 	return judged(said)
 }
 
-// judged says what an answer of the API server itself means: in its message is why it got none.
+// judged interprets an answer of the API server itself: its message says why the Service did
+// not answer.
 func judged(said metav1.Status) (reply, string) {
 	why, tried := strings.CutPrefix(said.Message, "error trying to reach service: ")
 	has := func(texts ...string) bool {
@@ -198,8 +200,7 @@ func judged(said metav1.Status) (reply, string) {
 	return unreached, why
 }
 
-// answers asks every place, while other things are read. The returned function waits for the end
-// of that.
+// answers asks every place in the background. The returned function waits for the results.
 func (r *reader) answers() (wait func()) {
 	if r.into.Asker == nil || r.failed != nil || !r.into.needs(SourceAnswers) {
 		return func() {}

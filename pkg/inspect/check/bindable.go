@@ -23,8 +23,8 @@ func Bindable(roles []rbacv1.ClusterRole, release string) []string {
 	return nil
 }
 
-// bindable replaces, in the rules of this version, the roles that the operator may bind by those of the
-// installation. Roles of Kubernetes that reach further are none that a setting of the chart can name.
+// bindable replaces, in the rules of this version, the roles that the operator may bind by the
+// installation's. No setting of the chart can name roles of Kubernetes with more permissions.
 func (g Guardrails) bindable(text string) string {
 	usual := []string{"admin", "edit", "view", ShippedRelease + "-reconciler", ShippedRelease + "-reference-reader"}
 	if len(g.Bindable) <= len(usual) || !slices.Equal(g.Bindable[:len(usual)], usual) || slices.ContainsFunc(g.Bindable[len(usual):], func(name string) bool {

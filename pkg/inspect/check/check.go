@@ -1,7 +1,7 @@
-// Package check finds what is wrong with an installation: webhooks and providers that do
-// not fit each other, rules that exempt what they should not, trust material that expires, permissions
-// that reach too far. It reads with the permissions of whoever asks and writes nothing. The rules
-// are pure: [Read] collects an [Inventory], [Examine] finds.
+// Package check finds problems of an installation: webhooks and providers that do not match, rules
+// that exempt too much, trust material that expires, permissions that are too wide. It reads with the
+// caller's permissions and writes nothing. The rules are pure: [Read] collects an [Inventory], and
+// [Examine] evaluates it.
 package check
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Report is what [Examine] found.
+// Report is the result of [Examine].
 type Report struct {
 	Findings  []resource.Finding   `json:"findings"`
 	Unchecked []resource.Unchecked `json:"unchecked"`
 }
 
-// check is one rule with what it reads. It adds what it finds, and may say what it could not look for.
+// check is one rule with its sources. It adds findings, and may say what it could not check.
 type check struct {
 	ids     []string
 	needs   []Source
@@ -93,8 +93,8 @@ func (o Options) needs(source Source) bool {
 	return slices.ContainsFunc(o.wanted(), func(c check) bool { return slices.Contains(c.needs, source) })
 }
 
-// Examine returns what is wrong, the worst first, and what could not be checked. Resources that
-// schemas refuse are wrong.
+// Examine returns the problems, the worst first, and the checks that were not possible.
+// Resources that schemas refuse are problems.
 func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 	v := newView(inventory)
 	v.refusals = sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(inventory.Resources, schemas) })
@@ -130,7 +130,7 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 	})
 	for i := range report.Findings {
 		f := &report.Findings[i]
-		f.Message, f.Why = Shown(f.Message), Shown(f.Why) // names and messages in a cluster are anybody's
+		f.Message, f.Why = Shown(f.Message), Shown(f.Why) // anybody can choose names and messages in a cluster
 		f.Docs = "docs/reference/findings.md#" + strings.ToLower(f.ID)
 	}
 	return report
@@ -139,7 +139,7 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 // Down reports whether a finding says that Landwaiter does not answer.
 func Down(id string) bool { return id == NoLandwaiter || id == NoReplicas || id == NoAnswer }
 
-// rank orders findings by what they cost. While nobody answers, nothing else matters.
+// rank orders findings by severity. While nobody answers, nothing else matters.
 func rank(f resource.Finding) int {
 	if Down(f.ID) {
 		return -1
@@ -147,7 +147,7 @@ func rank(f resource.Finding) int {
 	return f.Severity.Rank()
 }
 
-// merged joins what is unchecked for the same reason.
+// merged joins unchecked entries with the same reason.
 func merged(list []resource.Unchecked) []resource.Unchecked {
 	made := []resource.Unchecked{}
 	for _, u := range list {

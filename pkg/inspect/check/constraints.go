@@ -35,7 +35,7 @@ func constraintOf(c *unstructured.Unstructured) target {
 	return target{policy.ObjectRef{Kind: constraintKind, Name: c.GetName()}, "constraints.gatekeeper.sh"}
 }
 
-// constraintProviders returns the Providers that a constraint asks, the one for admission first.
+// constraintProviders returns the Providers that a constraint uses, the one for admission first.
 func constraintProviders(c *unstructured.Unstructured) []string {
 	name, _, _ := unstructured.NestedString(c.Object, "spec", "parameters", "provider")
 	names := []string{cmp.Or(name, defaultProvider)}
@@ -79,7 +79,7 @@ func regoOf(o *unstructured.Unstructured) string {
 	return text.String()
 }
 
-// constraints looks for one that denies, in all namespaces that may not be exempt.
+// constraints looks for a constraint that denies in all namespaces that may not be exempt.
 func constraints(v *view, add func(resource.Finding)) {
 	if len(v.Constraints) == 0 {
 		add(resource.Finding{ID: NoConstraint, Severity: resource.Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}, Message: "there is no constraint of kind " + constraintKind,
@@ -108,8 +108,8 @@ func constraints(v *view, add func(resource.Finding)) {
 	v.imagesExempt(pods, add)
 }
 
-// imagesExempt finds the images that no constraint asks about, though it matches their pods. One that denies
-// everywhere and leaves out no image is enough.
+// imagesExempt finds the images that no constraint asks about, although it matches their pods. One
+// constraint that denies everywhere without exempt images is enough.
 func (v *view) imagesExempt(pods []*unstructured.Unstructured, add func(resource.Finding)) {
 	judging := slices.DeleteFunc(slices.Clone(pods), func(c *unstructured.Unstructured) bool {
 		limits, _ := v.limits(c)
@@ -136,8 +136,8 @@ func (v *view) imagesExempt(pods []*unstructured.Unstructured, add func(resource
 		Why: "these images are admitted unverified in every namespace, whatever policies say", Command: constraintOf(fewest).patch(operations), Keep: "spec.parameters.exemptImages of the constraint"})
 }
 
-// nothingDenied is the finding if no constraint denies. A constraint whose name says that it
-// does not is left as it is, and one that denies is applied.
+// nothingDenied is the finding if no constraint denies. It keeps a constraint whose name says
+// that it does not deny, and applies one that denies.
 func (v *view) nothingDenied() resource.Finding {
 	c := &v.Constraints[0]
 	command, keep := applyConstraint, "a constraint that denies, wherever you apply constraints from"
@@ -154,8 +154,8 @@ func (v *view) nothingDenied() resource.Finding {
 		Why: "violations are only listed or warned about, so every image is admitted", Command: command, Keep: keep}
 }
 
-// constraintLimits finds what all constraints leave out: each has some limit, and nobody
-// can say that together they have none.
+// constraintLimits finds what all constraints exclude: each has some limit, and together they
+// may not cover everything.
 func (v *view) constraintLimits(pods []*unstructured.Unstructured, add func(resource.Finding)) {
 	var said [][]string
 	var commands []string
@@ -176,8 +176,8 @@ func (v *view) constraintLimits(pods []*unstructured.Unstructured, add func(reso
 		Why: "objects outside the match are admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"})
 }
 
-// limits returns the fields of spec.match by which a constraint leaves something out that
-// may not be exempt, and the operations that take them away.
+// limits returns the fields of spec.match by which a constraint excludes something that may
+// not be exempt, and the operations that remove them.
 func (v *view) limits(c *unstructured.Unstructured) (limits []string, operations []operation) {
 	match, _, _ := unstructured.NestedMap(c.Object, "spec", "match")
 	for _, field := range []string{"namespaces", "namespaceSelector", "labelSelector", "name"} {

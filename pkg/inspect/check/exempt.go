@@ -8,8 +8,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// soften makes a finding about a resource a note if the resource is in a namespace that is exempt from
-// Gatekeeper: Landwaiter decides about nothing there. The resources of a home namespace also count in
+// soften turns a finding about a resource into a note if the resource is in a namespace that is exempt
+// from Gatekeeper, where Landwaiter decides nothing. The resources of a home namespace also apply in
 // other namespaces.
 func (v *view) soften(f *resource.Finding) {
 	kind, ours := v1beta1.KindNamed(f.Object.Kind)

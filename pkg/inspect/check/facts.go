@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Findings about what only the process knows, and publishes.
+// Findings about facts that only the process knows, and publishes.
 const (
 	RedisUnreachable    = resource.FactRedisUnreachable
 	RedisPermissions    = resource.FactRedisPermissions
@@ -24,18 +24,18 @@ const (
 	ReferrersMissing    = resource.FactReferrersMissing
 )
 
-// factRow says what a fact means that is bad.
+// factRow explains a bad fact.
 type factRow struct {
 	id       string
 	severity resource.Severity
 	why      string
-	fix      string // where the command is not all, or there is none
+	fix      string // if the command is not sufficient, or missing
 	command  func(*view) string
 	keep     string
 }
 
-// redisCLI returns a command for an administrator of Redis, whose URL is in a variable: no
-// Secret is read.
+// redisCLI returns a command for an administrator of Redis, whose URL is in a variable: it
+// reads no Secret.
 func redisCLI(line string) func(*view) string {
 	return func(*view) string { return `redis-cli -e -u "$REDIS_URL" ` + line }
 }
@@ -53,7 +53,7 @@ func factRows() []factRow {
 
 const bringBackRegistry = "bring back the registry, or the network from Landwaiter's pods to it"
 
-// restartRedis returns the command for the Redis of the chart, "" for another one.
+// restartRedis returns the command for the chart's Redis, "" for another one.
 func restartRedis(v *view) string {
 	for _, p := range programs(v.Landwaiters) {
 		if p.Name == v.fullname()+"-redis" {
@@ -63,7 +63,8 @@ func restartRedis(v *view) string {
 	return ""
 }
 
-// onServe returns the command of kubectl for the Deployment of serve, or the one that makes it.
+// onServe returns the kubectl command for the Deployment of serve, or the command that creates
+// it.
 func (v *view) onServe(command string) string {
 	if v.serve == nil {
 		return v.upgrade()
@@ -96,8 +97,7 @@ func badFacts(v *view, add func(resource.Finding)) {
 	}
 }
 
-// unknownFacts says which facts nobody published. Without them nothing is known, which is
-// not the same as that all is well.
+// unknownFacts lists the facts that nobody published, about which nothing is known.
 func unknownFacts(v *view) []resource.Unchecked {
 	if _, unread := v.Unread[SourceFacts]; unread {
 		return nil
@@ -162,12 +162,13 @@ func (r *reader) facts() {
 	r.into.Facts = resource.ReadFacts(object)
 }
 
-// Serve is how landwaiter-server serve runs in a cluster, as far as its Deployment says.
+// Serve is the configuration of landwaiter-server serve in a cluster, as far as its
+// Deployment shows it.
 type Serve struct{ program *program }
 
-// ReadServe reads the Deployment in Landwaiter's namespace with the permissions of c. Where none
-// says how serve runs, or the person may not read it, it returns nil and why. An error means
-// that the API server did not answer.
+// ReadServe reads the Deployment in Landwaiter's namespace with the permissions of c. If there
+// is none, or if the person may not read it, it returns nil and why. An error means that the API
+// server did not answer.
 func ReadServe(ctx context.Context, c client.Reader, namespace string) (serve *Serve, why string, err error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
 	r.list(SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, into(&r.into.Landwaiters))
@@ -184,7 +185,7 @@ func ReadServe(ctx context.Context, c client.Reader, namespace string) (serve *S
 	return &Serve{p}, "", nil
 }
 
-// Flag returns the value of a flag that counts, and false if serve has its default.
+// Flag returns the effective value of a flag, and false if serve has its default.
 func (s *Serve) Flag(name string) (string, bool) {
 	all := s.program.flags(name)
 	if len(all) == 0 {
@@ -193,7 +194,7 @@ func (s *Serve) Flag(name string) (string, bool) {
 	return all[len(all)-1].value, true
 }
 
-// Named returns the value that counts of a flag with named values, or what it is without one.
+// Named returns the effective value of a flag with named values, or the default.
 func (s *Serve) Named(flag, name, without string) string {
 	return s.program.named(flag, name, without)
 }

@@ -22,13 +22,14 @@ const (
 	ConfigIgnores        = "ConfigIgnores"
 )
 
-// manager is Gatekeeper in a Deployment, with the operations that it does.
+// manager is a Deployment of Gatekeeper, with its operations.
 type manager struct {
 	*program
 	webhook, audit bool
 }
 
-// managers returns the Deployments of Gatekeeper. Without a flag it does everything.
+// managers returns the Deployments of Gatekeeper. Without a flag, a Deployment has all
+// operations.
 func (v *view) managers() []manager {
 	var all []manager
 	for _, p := range programs(v.Gatekeepers) {
@@ -76,8 +77,8 @@ func (v *view) exemptable(m manager, add func(resource.Finding)) {
 	}
 }
 
-// unexempted returns the operations that replace a flag by one that is there already, so that
-// nothing moves and no other namespace becomes exemptable, or remove it if there is none.
+// unexempted returns the operations that replace a flag by one that already exists, so that
+// indexes stay and no other namespace becomes exemptable, or remove it if there is none.
 func (v *view) unexempted(m manager, use flag) []operation {
 	name := use.index
 	if use.apart {
@@ -100,7 +101,7 @@ func (v *view) unexempted(m manager, use flag) []operation {
 	return operations
 }
 
-// audit finds that nothing looks at what runs already.
+// audit finds that nothing audits running workloads.
 func audit(v *view, add func(resource.Finding)) {
 	all := v.managers()
 	if len(all) == 0 || slices.ContainsFunc(all, func(m manager) bool {
@@ -122,7 +123,7 @@ func audit(v *view, add func(resource.Finding)) {
 	add(f)
 }
 
-// configs finds namespaces that Gatekeeper's Config leaves out.
+// configs finds namespaces that Gatekeeper's Config excludes.
 func configs(v *view, add func(resource.Finding)) {
 	for i := range v.Configs {
 		c := &v.Configs[i]

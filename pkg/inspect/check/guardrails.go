@@ -38,7 +38,7 @@ func GuardrailIDs() []string {
 
 const guardrailWhy = "teams can then change the labels that make namespaces theirs, or reach into other namespaces"
 
-// fullname is what the chart's objects are called.
+// fullname is the name of the chart's objects.
 func (v *view) fullname() string {
 	if v.serve != nil {
 		return v.serve.Name
@@ -46,8 +46,8 @@ func (v *view) fullname() string {
 	return "landwaiter"
 }
 
-// guardrails compares what is in force with what this version would install. An installation without
-// Tenants needs none, unless serve believes what the guardrails protect.
+// guardrails compares the installed guardrails with those of this version. An installation without
+// Tenants needs none, unless serve trusts labels that guardrails protect.
 func guardrails(v *view, add func(resource.Finding)) {
 	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is }) ||
 		!slices.Contains([]string{"", "0", "0s"}, v.serve.last("break-glass", ""))
@@ -67,7 +67,8 @@ func guardrails(v *view, add func(resource.Finding)) {
 	}
 }
 
-// uncompared says why the rules of the guardrails that there are cannot be compared, if so.
+// uncompared says why the rules of the existing guardrails cannot be compared, "" if they
+// can.
 func uncompared(v *view) []resource.Unchecked {
 	g := v.guardrails()
 	if g.Comparable() || !slices.ContainsFunc(GuardrailNames(), func(name string) bool { return g.Policy(name) != nil }) {
@@ -80,7 +81,8 @@ func uncompared(v *view) []resource.Unchecked {
 	return []resource.Unchecked{{IDs: []string{GuardrailChanged}, Why: why}}
 }
 
-// guardrails returns those of the cluster, and how they are installed as far as serve says.
+// guardrails returns the guardrails of the cluster, with their installation as far as serve
+// shows it.
 func (v *view) guardrails() Guardrails {
 	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Bindable: Bindable(v.ClusterRoles, v.fullname()), Release: types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
 		Operated: slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return p.runs("operate") })}
@@ -97,19 +99,19 @@ func (v *view) guardrails() Guardrails {
 	return g
 }
 
-// Guardrails are what a cluster has of them.
+// Guardrails are the guardrails of a cluster.
 type Guardrails struct {
 	Policies []admissionv1.ValidatingAdmissionPolicy
 	Bindings []admissionv1.ValidatingAdmissionPolicyBinding
-	// Release is what the objects of the installation are called, and their namespace.
+	// Release is the name of the installation's objects, and their namespace.
 	Release types.NamespacedName
-	// ClusterResources is the namespace of what cluster resources reference, which the rules name.
-	// Empty means that it is not known, and that rules are not compared.
+	// ClusterResources is the namespace that cluster resources reference, which the rules name.
+	// Empty means that it is unknown, and that rules are not compared.
 	ClusterResources string
 	// Address is where Gatekeeper reaches Landwaiter, without a path, which the rules name. Empty means
-	// that it is not known, and that any counts.
+	// that it is unknown, and that any counts.
 	Address string
-	// Operated says that the operator runs, which has guardrails of its own.
+	// Operated says that the operator runs, which has its own guardrails.
 	Operated bool
 	// Bindable are the ClusterRoles that the operator may bind, as [Bindable] returns them: the rules
 	// name them. Empty means those that every installation has.
@@ -130,8 +132,8 @@ func GuardrailNames() []string {
 	return names
 }
 
-// Needs reports whether an installation needs a guardrail: without the operator those of the operator
-// limit nobody.
+// Needs reports whether an installation needs a guardrail: without the operator, its guardrails limit
+// nobody.
 func (g Guardrails) Needs(name string) bool {
 	return g.Operated || !strings.HasPrefix(name, "operator-")
 }
@@ -159,12 +161,12 @@ func (g Guardrails) Policy(name string) *admissionv1.ValidatingAdmissionPolicy {
 }
 
 // Comparable reports whether the rules of the guardrails can be compared with those of this
-// version, whose expressions have the accounts of a release of the usual name.
+// version, whose expressions contain the accounts of a release with the usual name.
 func (g Guardrails) Comparable() bool {
 	return g.Release.Name == ShippedRelease && g.ClusterResources != ""
 }
 
-// Faults returns what keeps a guardrail from holding.
+// Faults returns what makes a guardrail ineffective.
 func (g Guardrails) Faults(name string) (found []resource.Finding) {
 	add := func(f resource.Finding) {
 		f.Severity, f.Why = resource.Error, guardrailWhy
@@ -205,8 +207,8 @@ func (g Guardrails) Faults(name string) (found []resource.Finding) {
 // keepGuardrails is the setting that keeps the guardrails.
 const keepGuardrails = "the chart's value guardrails.enabled: true"
 
-// changed says how the rules of a policy differ from those of this version, "" if they do not, or if
-// they cannot be compared and are not plainly without effect.
+// changed describes how the rules of a policy differ from those of this version, "" if they do not,
+// or if they cannot be compared and may have an effect.
 func (g Guardrails) changed(name string, live *admissionv1.ValidatingAdmissionPolicy) string {
 	switch m := live.Spec.MatchConstraints; {
 	case len(live.Spec.Validations) == 0:
@@ -222,22 +224,21 @@ func (g Guardrails) changed(name string, live *admissionv1.ValidatingAdmissionPo
 	return "its rules differ from this version of Landwaiter"
 }
 
-// Names that the embedded guardrails are rendered with.
+// Names with which the embedded guardrails are rendered.
 const (
 	ShippedRelease   = "landwaiter"
 	ShippedNamespace = "landwaiter-system"
 )
 
 // ShippedGuardrails returns the guardrails of this version, the ValidatingAdmissionPolicies that
-// keep teams apart, in the order of the chart, for an installation called [ShippedRelease] in a
-// namespace. It only fails if this program was built from
-// a broken file.
+// isolate teams, in the order of the chart, for an installation named [ShippedRelease] in a
+// namespace. It only fails if this program was built from a broken file.
 func ShippedGuardrails(namespace string) ([]admissionv1.ValidatingAdmissionPolicy, error) {
 	return shippedGuardrails(namespace, namespace)
 }
 
-// shippedGuardrails returns them as they are where cluster resources reference what is in another
-// namespace: no Tenant may have it, as none may have those of the system.
+// shippedGuardrails also returns them for a separate cluster resource namespace: no Tenant may
+// have it, nor the system's namespaces.
 func shippedGuardrails(namespace, clusterResources string) ([]admissionv1.ValidatingAdmissionPolicy, error) {
 	text, err := config.Files.ReadFile("guardrails/guardrails.yaml")
 	if err != nil {
@@ -269,9 +270,9 @@ func shippedGuardrails(namespace, clusterResources string) ([]admissionv1.Valida
 	}
 }
 
-// rules returns what a policy decides as text, without what an API server fills in. Policies with the
-// same text decide the same. The address at which Landwaiter is reached is a setting of the chart: the
-// one that is given is as good as that of the chart's own, and without one, any is.
+// rules returns a policy's rules as text, without the API server's defaults. Policies with the same
+// text are equivalent. The address of Landwaiter is a setting of the chart: the given one is as good
+// as the chart's own, and without one, any is.
 func rules(p *admissionv1.ValidatingAdmissionPolicy, address string) string {
 	type rule struct {
 		Groups, Versions, Resources, Names []string
@@ -300,7 +301,7 @@ func rules(p *admissionv1.ValidatingAdmissionPolicy, address string) string {
 	return strings.NewReplacer("'"+address+"/", usual, "'https://landwaiter."+ShippedNamespace+".svc:443/", usual).Replace(string(text))
 }
 
-// filled is a value, or what an API server fills in for none.
+// filled returns a value, or the API server's default for none.
 func filled[T any](value *T, without T) T {
 	if value == nil {
 		return without
@@ -308,8 +309,7 @@ func filled[T any](value *T, without T) T {
 	return *value
 }
 
-// gap says where a binding does not put its policy in force, empty if it does for everything
-// that the policy is about.
+// gap says where a binding does not put its policy in force, empty if it covers everything.
 func gap(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) string {
 	switch m := b.Spec.MatchResources; {
 	case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
@@ -322,7 +322,7 @@ func gap(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmi
 	return ""
 }
 
-// everyParam reports whether a binding takes all objects of the kind as parameters.
+// everyParam reports whether a binding selects all objects of the kind as parameters.
 func everyParam(ref *admissionv1.ParamRef) bool {
 	return ref != nil && ref.Name == "" && ref.Namespace == "" && ref.Selector != nil && terms(ref.Selector) == 0
 }
@@ -335,7 +335,7 @@ func terms(s *metav1.LabelSelector) int {
 	return len(s.MatchLabels) + len(s.MatchExpressions)
 }
 
-// selected is a selector as text; none selects as an empty one.
+// selected returns a selector as text; nil selects like an empty one.
 func selected(s *metav1.LabelSelector) string {
 	if s == nil {
 		s = &metav1.LabelSelector{}
@@ -357,8 +357,8 @@ func libraryRego() string {
 	return regoOf(object)
 }
 
-// knownConditions returns the match conditions of config/gatekeeper/values.yaml for one of the webhooks, squeezed. What the
-// mutating one may leave out, the other one must see.
+// knownConditions returns the match conditions of config/gatekeeper/values.yaml for one of the webhooks, squeezed.
+// The validating webhook must see images that the mutating one may omit.
 func knownConditions(mutating bool) []string {
 	text, err := config.Files.ReadFile("gatekeeper/values.yaml")
 	if err != nil {

@@ -39,7 +39,7 @@ func upgrade(release types.NamespacedName, values ...string) string {
 	return text
 }
 
-// unanswered is what it leads to that no replica runs.
+// unanswered is the consequence of having no replica.
 const unanswered = "nothing answers Gatekeeper, so every new pod is denied where a constraint denies"
 
 func deployment(v *view, add func(resource.Finding)) {
@@ -122,7 +122,7 @@ func lease(v *view, add func(resource.Finding)) {
 // leaseHeld reports whether a replica writes.
 func (v *view) leaseHeld() bool { return held(v.Lease, v.Now) }
 
-// held reports whether a process has renewed a lease of late.
+// held reports whether a process has recently renewed a lease.
 func held(lease *coordinationv1.Lease, now time.Time) bool {
 	return lease != nil && lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) <= leaseGrace
 }

@@ -48,39 +48,40 @@ const (
 	SourceOutages     Source = "outages"
 )
 
-// Unread says why a source was not read, or not all of it.
+// Unread says why a source was not read completely.
 type Unread struct {
-	// Missing is the permission that is missing, empty if it was something else.
+	// Missing is the missing permission, empty for another cause.
 	Missing string
 	Why     string
 }
 
-// Options say where to look.
+// Options configure a check.
 type Options struct {
-	// Namespace is Landwaiter's.
+	// Namespace is Landwaiter's namespace.
 	Namespace string
 	// Gatekeeper is its namespace if its webhook does not name a Service.
 	Gatekeeper string
-	// Exempt are namespaces that may be exempt besides those of the system.
+	// Exempt are namespaces that may be exempt in addition to the system's.
 	Exempt []string
 	// ExemptImages are entries of exemptImages that constraints may have.
 	ExemptImages []string
 	// Only are the IDs of findings to look for; none means all.
 	Only []string
-	// Asker asks whether the server answers; nil leaves that out.
+	// Asker asks whether the server answers; nil omits that.
 	Asker *Asker
-	// Outages reads what reports say of registries; nil leaves that out.
+	// Outages reads outages of registries from reports; nil omits that.
 	Outages Outages
-	// Review finds all that needs a review; nil leaves one reason for each resource, that of its condition.
+	// Review finds everything that needs a review; nil means one reason for each resource, from its
+	// condition.
 	Review Review
 }
 
-// Inventory is what was read of a cluster.
+// Inventory is the data that was read from a cluster.
 type Inventory struct {
 	Options
 	Now time.Time
-	// Unread are the sources that could not be read. A kind that the cluster does not have
-	// is not among them: there are no such objects.
+	// Unread are the sources that could not be read. It does not include kinds that the cluster
+	// does not have, which have no objects.
 	Unread map[Source]Unread
 
 	Validating  []admissionv1.ValidatingWebhookConfiguration
@@ -105,17 +106,17 @@ type Inventory struct {
 	RoleBindings        []rbacv1.RoleBinding
 
 	Lease *coordinationv1.Lease
-	// OperatorLease is that of the operator, nil if there is none.
+	// OperatorLease is the operator's lease, nil if there is none.
 	OperatorLease *coordinationv1.Lease
 	// Facts are what the process published, nil if it published nothing.
 	Facts *resource.Facts
-	// Undecided are the registries that reports say do not answer.
+	// Undecided are the registries that do not answer according to reports.
 	Undecided []Outage
 	// Answers are of the places where Gatekeeper asks.
 	Answers []Answers
 }
 
-// The names of the leases of the replica that writes, and of the operator's.
+// The names of the leases of the writing replica and of the operator.
 const (
 	leaseName         = "landwaiter"
 	operatorLeaseName = "landwaiter-operator"
@@ -123,8 +124,8 @@ const (
 
 var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
 
-// Read reads what [Examine] judges, with the permissions of c. What it may not read is in
-// Unread. An error means that the API server did not answer.
+// Read reads the data for [Examine], with the permissions of c. Data that it may not read is
+// in Unread. An error means that the API server did not answer.
 func Read(ctx context.Context, c client.Reader, options Options, now time.Time) (*Inventory, error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: options, Now: now, Unread: map[Source]Unread{}}}
 	i := r.into
@@ -167,14 +168,14 @@ type reader struct {
 	failed error
 }
 
-// foreign reads all objects of a kind of which this package has no types.
+// foreign reads all objects of a kind without types in this package.
 func (r *reader) foreign(source Source, group, version, kind, resource string, to *[]unstructured.Unstructured) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
 	r.list(source, resource+"."+group, "", list, into(to))
 }
 
-// into returns what appends objects of a type to a list.
+// into returns a function that appends objects of a type to a list.
 func into[T any](to *[]T) func(any) {
 	return func(object any) {
 		if item, ok := object.(*T); ok {
@@ -183,8 +184,8 @@ func into[T any](to *[]T) func(any) {
 	}
 }
 
-// list reads all objects of a kind, by pages, and hands each to keep. It reads nothing
-// after a failure: every request might wait as long as the one that failed.
+// list reads all objects of a kind, by pages, and passes each to keep. After a failure it
+// reads nothing more: every request might take as long as the failed one.
 func (r *reader) list(source Source, resource, namespace string, empty client.ObjectList, keep func(any)) {
 	for total, token := 0, ""; r.failed == nil && r.into.needs(source); {
 		page, ok := empty.DeepCopyObject().(client.ObjectList)
@@ -210,8 +211,8 @@ func (r *reader) list(source Source, resource, namespace string, empty client.Ob
 	}
 }
 
-// not notes why something was not read. A kind that the cluster does not know has no
-// objects. Anything but a missing permission ends the whole reading.
+// not records why something was not read. An unknown kind has no objects. Anything but a
+// missing permission ends the whole read.
 func (r *reader) not(source Source, right, namespace string, err error) {
 	if namespace != "" {
 		right += " in namespace " + namespace

@@ -8,11 +8,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// ShortNames is about nodes that may take another image than the one that was verified.
+// ShortNames is the finding about nodes that may use another image than the verified one.
 const ShortNames = "ShortNames"
 
-// shortNames finds nodes whose runtime asks a list of registries for names without a host. The list is
-// in a file of the node, which nobody can read from here.
+// shortNames finds nodes whose runtime searches a list of registries for names without a host. The
+// list is in a file of the node, which the API does not expose.
 func shortNames(v *view, add func(resource.Finding)) {
 	var nodes []string
 	for _, n := range v.Nodes {

@@ -17,11 +17,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// TenantStuck is the finding about a Tenant whose deletion does not end.
+// TenantStuck is the finding about a Tenant whose deletion does not finish.
 const TenantStuck = "TenantStuck"
 
-// operator returns the container of the Deployment that is to run the operator, nil if none is, and
-// whether a process holds the operator's lease: it may run elsewhere.
+// operator returns the container of the Deployment that should run the operator, nil if there is
+// none, and whether a process holds the operator's lease: it may run elsewhere.
 func (v *view) operator() (p *program, working bool) {
 	working = works(v.OperatorLease, v.Now)
 	for _, p := range programs(v.Landwaiters) {
@@ -32,15 +32,15 @@ func (v *view) operator() (p *program, working bool) {
 	return nil, working
 }
 
-// works reports whether an operator holds a lease, nil for none. One that ends releases it: it renews the lease, and
-// names no holder.
+// works reports whether an operator holds a lease, which may be nil. An operator that stops releases it: it renews
+// the lease without a holder.
 func works(lease *coordinationv1.Lease, now time.Time) bool {
 	return held(lease, now) && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
 }
 
-// OperatorGone reports whether nothing finishes the deletion of Tenants: no Deployment in Landwaiter's
-// namespace is to run the operator, and no process holds its lease, in any namespace: the operator may
-// run elsewhere. If the person may not read that, it returns false and why. An error means that the API server did not answer.
+// OperatorGone reports whether nothing finishes the deletion of Tenants: no Deployment in Landwaiter's namespace
+// should run the operator, and no process holds its lease, in any namespace. If the person may not read that, it
+// returns false and why. An error means that the API server did not answer.
 func OperatorGone(ctx context.Context, c client.Reader, namespace string, now time.Time) (gone bool, why string, err error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: Options{Namespace: namespace}, Now: now, Unread: map[Source]Unread{}}}
 	r.list(SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, into(&r.into.Landwaiters))
@@ -73,7 +73,7 @@ func OperatorGone(ctx context.Context, c client.Reader, namespace string, now ti
 	return true, "", nil
 }
 
-// stuck finds Tenants that were deleted and stay.
+// stuck finds deleted Tenants that do not disappear.
 func stuck(v *view, add func(resource.Finding)) {
 	p, working := v.operator()
 	for _, o := range v.Resources {
@@ -105,7 +105,7 @@ func stuck(v *view, add func(resource.Finding)) {
 	}
 }
 
-// command returns a command of landwaiter that finds Landwaiter where it is installed.
+// command returns a command of landwaiter with the flags to find the installation.
 func (v *view) command(text string) string {
 	if text = "landwaiter " + text; v.Namespace != "landwaiter-system" {
 		text += " --landwaiter-account=" + resource.ShellWord(fmt.Sprintf("%s/%s", v.Namespace, v.account()))
@@ -113,7 +113,7 @@ func (v *view) command(text string) string {
 	return text
 }
 
-// account returns the ServiceAccount of serve, or the one that the chart makes.
+// account returns the ServiceAccount of serve, or the chart's default one.
 func (v *view) account() string {
 	if v.serve == nil {
 		return "landwaiter"

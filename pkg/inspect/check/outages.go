@@ -13,21 +13,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Outage is a registry that does not answer as it should, as the report of one namespace says: how often
-// images of it were undecided, since when, and why the last one was. Since and Last are UTC as RFC 3339
-// has them.
+// Outage is a registry that does not answer as it should, according to one namespace's report: how often
+// images of it were undecided, since when, and why the last one was. Since and Last are UTC in RFC 3339.
 type Outage struct {
 	Namespace, Registry string
 	Count               int
 	Since, Last, Reason string
-	// Remedy is what mends the registry, if that is known.
+	// Remedy is the repair of the registry, if known.
 	Remedy policy.Remedy
 	// Answered is since when the registry answers again in another namespace, "" if it does not.
 	Answered string
 }
 
-// Outages reads the outages of all namespaces that are not over. Missing is the permission that is
-// missing for that, "" if none is.
+// Outages reads the current outages of all namespaces. Missing is the missing permission, "" if
+// none is.
 type Outages func(ctx context.Context) (found []Outage, missing string, err error)
 
 // outages reads the reports of all namespaces.
@@ -45,8 +44,8 @@ func (r *reader) outages() {
 	r.into.Undecided = found
 }
 
-// undecidedOf adds up how often images of a registry are undecided in all namespaces where its outage lasts or, with
-// over, where another namespace has shown that it is over. Its Namespace says where, "" if there is none.
+// undecidedOf sums how often images of a registry are undecided in all namespaces where its outage lasts or, with
+// over, where another namespace has shown that it is over. Its Namespace lists them, "" if there is none.
 func (v *view) undecidedOf(registry string, over bool) (all Outage) {
 	namespaces := map[string]bool{}
 	for _, o := range v.Undecided {
@@ -88,8 +87,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// lasting finds registries that the reports of namespaces say do not answer. What the process itself
-// found of a registry is one finding with what they say.
+// lasting finds registries that do not answer according to the reports of namespaces. It merges them
+// with the process's own findings.
 func lasting(v *view, add func(resource.Finding)) {
 	seen := map[string]bool{}
 	for _, o := range v.Undecided {
@@ -108,7 +107,7 @@ func lasting(v *view, add func(resource.Finding)) {
 			f.Why = "Deployments and other controllers create refused pods again; a pod that has no controller has to be created again by hand"
 		case v.clusterLists(o.Registry):
 			f.Severity = resource.Error
-		case v.mistyped(o.Registry): // which a ReplicaSet tries again and again
+		case v.mistyped(o.Registry): // a ReplicaSet retries
 			f.Severity, f.Why = resource.Note, "no such host: is "+o.Registry+" spelt right? It has never answered, and no Store lists it"
 		case all.Count == 1 && o.Registry != v1beta1.RegistriesOther && !v.lists(o.Registry):
 			f.Severity, f.Why = resource.Note, "one pod was not admitted, and no Store lists this registry: its name may be mistyped"
@@ -117,7 +116,8 @@ func lasting(v *view, add func(resource.Finding)) {
 	}
 }
 
-// mistyped reports whether no registry has a name, as far as any namespace knows.
+// mistyped reports whether the name of a registry is probably misspelt, as far as any
+// namespace knows.
 func (v *view) mistyped(registry string) bool {
 	return !v.lists(registry) && !slices.ContainsFunc(v.Undecided, func(o Outage) bool {
 		return o.Registry == registry && (o.Remedy != policy.RemedyNoSuchHost || o.Answered != "")
@@ -144,12 +144,12 @@ func (v *view) lists(registry string) bool {
 		}
 		return slices.ContainsFunc(listed, func(name string) bool {
 			star := strings.LastIndex(name, "*")
-			return name == registry || star >= 0 && strings.HasSuffix(registry, name[star+1:]) // more than the pattern matches, so that no outage is belittled
+			return name == registry || star >= 0 && strings.HasSuffix(registry, name[star+1:]) // more than the pattern matches, so that no outage is understated
 		})
 	})
 }
 
-// probed reports whether the process itself says that a registry does not answer.
+// probed reports whether the process itself found that a registry does not answer.
 func (v *view) probed(registry string) bool {
 	return v.Facts != nil && v.leaseHeld() && slices.ContainsFunc(v.Facts.List, func(f resource.Fact) bool {
 		return f.Bad && f.ID == RegistryUnreachable && f.About == registry

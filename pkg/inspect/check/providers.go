@@ -32,17 +32,17 @@ const (
 // verdictPath is the path of the Provider that constraints should name.
 const verdictPath = "/v1/verdict"
 
-// provider is one Provider object that leads to Landwaiter.
+// provider is one Provider object for Landwaiter.
 type provider struct {
 	target
 	url      string
 	seconds  int
 	bundle   []byte
-	kept     bool // by Landwaiter, which puts back what others change
+	kept     bool // by Landwaiter, which reverts changes
 	verifies bool // a constraint names it
 }
 
-// path is that of its URL.
+// path is the path of its URL.
 func (p provider) path() string {
 	parsed, err := url.Parse(p.url)
 	if err != nil {
@@ -53,7 +53,7 @@ func (p provider) path() string {
 
 func (p provider) mutates() bool { return strings.HasSuffix(p.path(), "/mutate") }
 
-// ours returns the Provider objects of Landwaiter: those that it keeps, and those that
+// ours returns Landwaiter's Provider objects: those that it manages, and those that
 // constraints name.
 func (v *view) ours() []provider {
 	kept, verifies := map[string]bool{}, map[string]bool{}
@@ -84,7 +84,7 @@ func (v *view) ours() []provider {
 	return all
 }
 
-// answers returns how long Landwaiter takes at most to answer what a Provider asks.
+// answers returns the longest time in which Landwaiter answers a Provider's requests.
 func (v *view) answers(p provider) time.Duration {
 	name, without := "verify", defaultVerifyTimeout
 	if p.mutates() {
@@ -97,7 +97,7 @@ func (v *view) answers(p provider) time.Duration {
 	return parsed
 }
 
-// fitting returns the timeout that a Provider needs, or has if that is more.
+// fitting returns the timeout that a Provider needs, or its current one if that is larger.
 func (v *view) fitting(p provider) int {
 	return max(p.seconds, int(v.answers(p)/time.Second)+1)
 }
@@ -142,7 +142,7 @@ func providerTimeout(v *view, add func(resource.Finding)) {
 	}
 }
 
-// servedPaths are those at which Landwaiter answers Gatekeeper.
+// servedPaths are the paths at which Landwaiter answers Gatekeeper.
 var servedPaths = regexp.MustCompile(`^(/v1/verdict|/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|/ratify/gatekeeper/v1/(verify|mutate))$`)
 
 func providerURL(v *view, add func(resource.Finding)) {
@@ -193,10 +193,10 @@ func providerAuthority(v *view, add func(resource.Finding)) {
 		kept := v.serve.last("tls-secret", v.fullname()+"-tls") // the name of the Secret that the chart makes
 		command := fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
 			resource.ShellWord(kept), resource.ShellWord(v.Namespace), p)
-		if p.kept && len(v.serve.flags("provider-ca")) > 0 { // or Landwaiter would put the value back
+		if p.kept && len(v.serve.flags("provider-ca")) > 0 { // otherwise Landwaiter would restore the value
 			command = fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{{index .data "ca.crt" | base64decode}}' > ca.crt && %s --set-file tls.caBundle=ca.crt`,
 				resource.ShellWord(kept), resource.ShellWord(v.Namespace), v.upgrade())
-			if lacks { // the CA that is there may still be that of another replica
+			if lacks { // the existing CA may belong to another replica
 				command = fmt.Sprintf(`kubectl get %s --output=go-template='{{.spec.caBundle | base64decode}}{{"\n"}}' > ca.crt && %s`, p, strings.Replace(command, "> ca.crt", ">> ca.crt", 1))
 			}
 		}
@@ -205,7 +205,8 @@ func providerAuthority(v *view, add func(resource.Finding)) {
 	}
 }
 
-// contested reports a certificate that somebody else replaces, as Landwaiter says on its Providers, once.
+// contested reports a certificate that somebody else replaces, as Landwaiter records on its Providers,
+// once.
 func contested(v *view, add func(resource.Finding)) {
 	for _, object := range v.Providers {
 		if said := object.GetAnnotations()[v1beta1.AnnotationCertificateProblem]; said != "" {
@@ -217,7 +218,7 @@ func contested(v *view, add func(resource.Finding)) {
 	}
 }
 
-// vouches reports whether a bundle has the CA of a certificate.
+// vouches reports whether a bundle contains the CA of a certificate.
 func vouches(bundle []byte, certificate string) bool {
 	served, err := trust.ParseCertificates([]byte(certificate))
 	if err != nil {
@@ -228,11 +229,11 @@ func vouches(bundle []byte, certificate string) bool {
 	for _, intermediate := range served[1:] {
 		between.AddCert(intermediate)
 	}
-	_, err = served[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: served[0].NotBefore.Add(served[0].NotAfter.Sub(served[0].NotBefore) / 2)}) // another finding is about its end
+	_, err = served[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: served[0].NotBefore.Add(served[0].NotAfter.Sub(served[0].NotBefore) / 2)}) // its expiry is another finding
 	return err == nil
 }
 
-// endOf says when a bundle of CAs is of no use, empty if it is for a while.
+// endOf says when a bundle of CAs becomes unusable, empty if that is not soon.
 func endOf(bundle []byte, now time.Time) (string, resource.Severity) {
 	if len(bytes.TrimSpace(bundle)) == 0 {
 		return "is empty", resource.Error

@@ -9,11 +9,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// grantable is how Landwaiter ends the message about an object that it may not read.
+// grantable is the end of Landwaiter's message about an object that it may not read.
 const grantable = "grant it with: kubectl create rolebinding "
 
-// remedyOf says what to do about a resource that is not Ready, in words, and as a command if one is part of it. The
-// resource is only opened where its own text may be wrong.
+// remedyOf says what to do about a resource that is not Ready, in words, and as a command if possible. It only
+// suggests editing the resource if the resource itself may be wrong.
 func (v *view) remedyOf(o v1beta1.Object, reason policy.Reason, message string) (fix, command string) {
 	switch reason {
 	case policy.ReasonNotFound:
@@ -30,7 +30,8 @@ func (v *view) remedyOf(o v1beta1.Object, reason policy.Reason, message string) 
 		if v.serve == nil || o.GetNamespace() == "" || !strings.Contains(message, grantable) {
 			return "give Landwaiter, or the login that it uses, the permission that the message names", ""
 		}
-		// Made from the installation, not from the message: that may be anybody's.
+		// The command comes from the installation, not from the message, which anybody may have
+		// chosen.
 		role := v.serve.named("cluster-role", "reference-reader", "landwaiter-reference-reader")
 		return "", fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", resource.ShellWord(role), resource.ShellWord(o.GetNamespace()), resource.ShellWord(role), resource.ShellWord(v.Namespace+":"+v.serve.account))
 	default:

@@ -32,7 +32,7 @@ func targetOf(o v1beta1.Object) target {
 // dependents is the end of the condition Ready of most kinds, too.
 const dependents = "what depends on it is denied"
 
-// unusable says what it leads to that a resource is not Ready.
+// unusable says what the consequence of a resource that is not Ready is.
 func unusable(o v1beta1.Object) string {
 	switch o := o.(type) {
 	case *v1beta1.VerificationPolicy, *v1beta1.ClusterVerificationPolicy:
@@ -61,7 +61,7 @@ func notReady(v *view, add func(resource.Finding)) {
 	for _, o := range v.Resources {
 		c := resource.Lacks(o, v1beta1.ConditionReady)
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
-			continue // what it refers to is a finding itself
+			continue // its reference is a separate finding
 		}
 		if strings.HasPrefix(c.Message, resource.RefusedBySchema) && v.refusals()[resource.RefOf(o)] != nil {
 			continue // as ResourceInvalid finds, without a condition too
@@ -74,9 +74,9 @@ func notReady(v *view, add func(resource.Finding)) {
 	}
 }
 
-// invalid finds what the cluster stored and this version's schema refuses: the cluster's CRDs
-// are or were of another version. The condition Ready need not say so, because an API server
-// may refuse the status of such an object as well.
+// invalid finds stored resources that this version's schema refuses: the cluster's CRDs have
+// or had another version. The condition Ready may not say so, because an API server may also
+// refuse the status of such an object.
 func invalid(v *view, add func(resource.Finding)) {
 	for _, o := range v.Resources {
 		if err := v.refusals()[resource.RefOf(o)]; err != nil {
@@ -138,8 +138,8 @@ func notEffective(v *view, add func(resource.Finding)) {
 	}
 }
 
-// nearNamespace says which namespace may be meant by the first of the names that does not exist and is nearly one, ""
-// if none is.
+// nearNamespace names a similar existing namespace for the first of the names that does not exist, "" if there is
+// none.
 func (v *view) nearNamespace(names []string) string {
 	var all []string
 	for i := range v.Namespaces {
@@ -153,11 +153,11 @@ func (v *view) nearNamespace(names []string) string {
 	return ""
 }
 
-// Review returns all that needs a review in resources of a cluster that has all of them.
+// Review returns everything that needs a review in all resources of a cluster.
 type Review func(all, of []v1beta1.Object) map[policy.ObjectRef][]resource.Finding
 
-// needReview finds what resources allow although their authors may not know. The condition has one reason,
-// so resources that have it are judged again.
+// needReview finds what resources allow although their authors may not know it. The condition has one
+// reason, so it reviews resources with the condition again.
 func needReview(v *view, add func(resource.Finding)) {
 	var of []v1beta1.Object
 	said := map[policy.ObjectRef]resource.Finding{}
@@ -187,7 +187,7 @@ func needReview(v *view, add func(resource.Finding)) {
 	}
 }
 
-// expired reports whether an exception has expired: it allows nothing, whatever its conditions still say.
+// expired reports whether an exception has expired: it allows nothing, whatever its conditions say.
 func expired(o v1beta1.Object, now time.Time) bool {
 	text := ""
 	switch o := o.(type) {
@@ -200,7 +200,7 @@ func expired(o v1beta1.Object, now time.Time) bool {
 	return err == nil && !now.Before(until)
 }
 
-// withoutReview says what it leads to that a resource needs a review.
+// withoutReview describes the consequence if a resource is not reviewed.
 func withoutReview(reason policy.Reason) string {
 	switch reason {
 	case policy.ReasonIdentityMatchesNobody:
@@ -219,8 +219,8 @@ func takesPart(o v1beta1.Object) bool {
 	return c == nil || c.Reason == string(policy.ReasonDenies)
 }
 
-// misspelt returns the name, field and policy of a Verifier's namespace that most likely mean the Verifier: no Verifier
-// of the namespace has the name, and this one's is the nearest.
+// misspelt returns the name, field and policy that most likely mean a namespace's Verifier: no Verifier of the
+// namespace has the name, and this one's is the nearest.
 func (v *view) misspelt(o v1beta1.Object) (name, field string, by v1beta1.Object) {
 	if _, ok := o.(*v1beta1.Verifier); !ok {
 		return "", "", nil
@@ -245,8 +245,7 @@ func (v *view) misspelt(o v1beta1.Object) (name, field string, by v1beta1.Object
 	return "", "", nil
 }
 
-// needed says what deleting a resource of a namespace that decides nothing may change, "" if
-// nothing.
+// needed says what deleting an unused resource of a namespace may change, "" if nothing.
 func (v *view) needed(o v1beta1.Object) string {
 	if slices.ContainsFunc(v.Resources, func(other v1beta1.Object) bool {
 		t, ok := other.(*v1beta1.Tenant)
@@ -281,7 +280,7 @@ func (v *view) needed(o v1beta1.Object) string {
 	return "the namespace's next resource may need it"
 }
 
-// ends finds keys, certificates and roots that end within their notice.
+// ends finds keys, certificates and roots that expire within their notice.
 func ends(v *view, add func(resource.Finding)) {
 	for _, o := range v.Resources {
 		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionExpiresSoon)
@@ -317,7 +316,8 @@ func withFile(before, after string) string {
 	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template=" + resource.ShellWord(before+`{{printf "%q" (index .data "new.pem")}}`+after)
 }
 
-// renewal returns the command that replaces the trust material of a trust store by that in new.pem.
+// renewal returns the command that replaces the trust material of a trust store by the content of
+// new.pem.
 func (v *view) renewal(o v1beta1.Object) string {
 	spec := trustOf(o)
 	if spec == nil {
@@ -345,9 +345,9 @@ func (v *view) renewal(o v1beta1.Object) string {
 	return withFile(before, after) + " | kubectl patch " + into.String() + " --type=merge --patch-file=/dev/stdin"
 }
 
-// RevocationHostNotAllowed is a Verifier that checks revocation at a host that Landwaiter may
-// not ask.
+// RevocationHostNotAllowed is the finding about a Verifier that checks revocation at a host
+// that Landwaiter may not contact.
 const RevocationHostNotAllowed = "RevocationHostNotAllowed"
 
-// egressFlag lists the hosts that may be asked.
+// egressFlag lists the allowed hosts.
 const egressFlag = "egress-host"

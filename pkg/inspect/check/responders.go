@@ -14,7 +14,8 @@ import (
 )
 
 // unreachable finds hosts that the certificates in trust stores name for revocation, and that
-// serve may not ask. Those of signing certificates are only known once one is seen.
+// serve may not contact. The hosts of signing certificates are only known once Landwaiter
+// sees one.
 func unreachable(v *view, add func(resource.Finding)) {
 	if v.serve == nil {
 		return
@@ -55,7 +56,7 @@ func unreachable(v *view, add func(resource.Finding)) {
 	}
 }
 
-// allowed reports whether the flag has the host of an address, for its port or for the
+// allowed reports whether the flag contains the host of an address, for its port or for the
 // standard ones.
 func allowed(listed []string, u *url.URL) bool {
 	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
@@ -96,8 +97,8 @@ func storeOf(verifier v1beta1.Object, ref v1beta1.TrustStoreRef) policy.ObjectRe
 	return policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: verifier.GetNamespace(), Name: ref.Name}
 }
 
-// responders returns the addresses for revocation in the certificates of a trust store that
-// has them in its text.
+// responders returns the revocation addresses in the certificates of a trust store with
+// inline text.
 func responders(o v1beta1.Object) (list []*url.URL) {
 	spec := trustOf(o)
 	if spec == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Shown bounds what is shown of a text that somebody else wrote, and makes it one line.
+// Shown shortens somebody else's text and makes it one line.
 func Shown(text string) string { return policy.Shown(text, maxText) }
 
 // named lists names for a sentence.
@@ -22,8 +22,8 @@ func named(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// isKey reports whether a Secret or ConfigMap can have the key. The key that a resource names
-// is free text, and becomes part of templates and JSON.
+// isKey reports whether a Secret or ConfigMap can have the key. A resource's key is free
+// text, and becomes part of templates and JSON.
 func isKey(key string) bool { return len(validation.IsConfigMapKey(key)) == 0 }
 
 // operation is one operation of a JSON patch.
@@ -67,10 +67,10 @@ func (t target) merge(fields any) string {
 	return "kubectl patch " + t.String() + " --type=merge --patch=" + resource.ShellWord(encoded(fields))
 }
 
-// edit returns the command for what only the owner of an object knows.
+// edit returns the command for changes that only the owner of an object knows.
 func (t target) edit() string { return "kubectl edit " + t.String() }
 
-// encoded returns JSON. What is encoded is made of texts, numbers, lists and maps.
+// encoded returns JSON. Its input consists of texts, numbers, lists and maps.
 func encoded(value any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)

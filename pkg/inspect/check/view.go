@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
-// view is an inventory with what the rules share.
+// view is an inventory with data that the rules share.
 type view struct {
 	*Inventory
 	hooks []hook
@@ -26,11 +26,11 @@ type view struct {
 	refusals func() map[policy.ObjectRef]error
 }
 
-// hook is one webhook of Gatekeeper. A mutating one has the fields that both have.
+// hook is one webhook of Gatekeeper. A mutating one only has the common fields.
 type hook struct {
 	target
 	mutating bool
-	label    bool // it guards the label that exempts a namespace
+	label    bool // it protects the label that exempts a namespace
 	index    int
 	webhook  admissionv1.ValidatingWebhook
 }
@@ -57,8 +57,8 @@ func newView(i *Inventory) *view {
 	return v
 }
 
-// isGatekeepers reports whether a webhook is Gatekeeper's, whoever packaged it: the names
-// of its configuration and Service differ between distributions, these do not.
+// isGatekeepers reports whether a webhook is Gatekeeper's, from any distribution: the names
+// of its configuration and Service differ, but these do not.
 func isGatekeepers(name string, labels map[string]string) bool {
 	return strings.HasSuffix(name, ".gatekeeper.sh") || labels["gatekeeper.sh/system"] == "yes"
 }
@@ -104,8 +104,8 @@ func (v *view) beyond(patterns []string) []string {
 	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return slices.Contains(allowed, p) || p == "kube-*" })
 }
 
-// unmatched returns the namespaces that a selector leaves out though they may not be
-// exempt, apart from those with the label that says so.
+// unmatched returns the namespaces that a selector excludes although they may not be exempt,
+// apart from those with the exempting label.
 func (v *view) unmatched(selector *metav1.LabelSelector) []string {
 	if selector == nil {
 		return nil
@@ -126,7 +126,7 @@ func (v *view) unmatched(selector *metav1.LabelSelector) []string {
 	return names
 }
 
-// leftOut returns the namespaces that may be exempt and that a selector leaves out, by their
+// leftOut returns the namespaces that may be exempt and that a selector excludes, by their
 // names if they do not exist.
 func (v *view) leftOut(selector *metav1.LabelSelector) []string {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
@@ -149,7 +149,7 @@ func withName(has labels.Set, name string) labels.Set {
 	return labels.Merge(has, labels.Set{corev1.LabelMetadataName: name})
 }
 
-// heeds reports whether a selector asks for a label.
+// heeds reports whether a selector uses a label.
 func heeds(selector *metav1.LabelSelector, label string) bool {
 	return slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == label })
 }
@@ -201,11 +201,11 @@ func (p *program) runs(command string) bool { return slices.Contains(p.args, com
 type flag struct {
 	index int
 	value string
-	apart bool // its name is the word before
+	apart bool // its name is the previous word
 }
 
-// flags returns the uses of a flag, in the forms --name=value, --name value and --name. A program that
-// there is not has none.
+// flags returns the uses of a flag, in the forms --name=value, --name value and --name. A missing
+// program has none.
 func (p *program) flags(name string) []flag {
 	if p == nil {
 		return nil
@@ -232,7 +232,7 @@ func (p *program) flags(name string) []flag {
 	return found
 }
 
-// last returns the value of a flag that counts, or what it is without one.
+// last returns the effective value of a flag, or the default.
 func (p *program) last(name, without string) string {
 	if all := p.flags(name); len(all) > 0 {
 		return all[len(all)-1].value
@@ -240,8 +240,8 @@ func (p *program) last(name, without string) string {
 	return without
 }
 
-// named returns the value that counts of a flag with named values, such as
-// --timeout verify=2s,mutate=1s, or what it is without one.
+// named returns the effective value of a flag with named values, such as --timeout
+// verify=2s,mutate=1s, or the default.
 func (p *program) named(flag, name, without string) string {
 	for _, use := range p.flags(flag) {
 		parts, err := csv.NewReader(strings.NewReader(use.value)).Read() // as the program reads it
@@ -257,7 +257,7 @@ func (p *program) named(flag, name, without string) string {
 	return without
 }
 
-// set returns the command that gives a flag a value, wherever it is among the arguments.
+// set returns the command that sets a flag, wherever it is among the arguments.
 func (p *program) set(name, value string) string {
 	uses := p.flags(name)
 	if len(uses) == 0 {
@@ -274,7 +274,7 @@ func (p *program) set(name, value string) string {
 	return p.patch(operations...)
 }
 
-// path is that of the arguments, in a JSON patch.
+// path is the path of the arguments, in a JSON patch.
 func (p *program) path() string {
 	return "/spec/template/spec/containers/" + strconv.Itoa(p.container) + "/args"
 }
@@ -287,8 +287,8 @@ func (p *program) added(arg string) operation {
 	return operation{"add", p.path() + "/-", arg}
 }
 
-// inPlace returns the operations that replace one argument, unless it has changed. Nothing
-// moves, so commands for several findings about one Deployment can be run in any order.
+// inPlace returns the operations that replace one argument, unless it has changed. Indexes
+// stay, so commands for several findings about one Deployment can be run in any order.
 func (p *program) inPlace(index int, arg string) []operation {
 	at := p.path() + "/" + strconv.Itoa(index)
 	return []operation{{"test", at, p.args[index]}, {"replace", at, arg}}

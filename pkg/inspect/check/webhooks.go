@@ -15,7 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Findings about Gatekeeper's webhooks and the namespaces that it is not asked about.
+// Findings about Gatekeeper's webhooks and the namespaces that they exclude.
 const (
 	NoGatekeeper      = "NoGatekeeper"
 	WebhookFailsOpen  = "WebhookFailsOpen"
@@ -42,7 +42,7 @@ func noGatekeeper(v *view, add func(resource.Finding)) {
 		Keep: "Gatekeeper's values in config/gatekeeper/values.yaml"})
 }
 
-// path is that of a field of the webhook, in a JSON patch.
+// path is the path of a field of the webhook, in a JSON patch.
 func (h hook) path(field string) string { return "/webhooks/" + strconv.Itoa(h.index) + "/" + field }
 
 // set returns the command that sets a field of the webhook.
@@ -74,7 +74,7 @@ func failsOpen(v *view, add func(resource.Finding)) {
 	}
 }
 
-// webhookTimeout finds webhooks that end before Gatekeeper can say why.
+// webhookTimeout finds webhooks that time out before Gatekeeper can say why.
 func webhookTimeout(v *view, add func(resource.Finding)) {
 	for _, h := range v.asked() {
 		needs := 0
@@ -125,7 +125,7 @@ func webhookRules(v *view, add func(resource.Finding)) {
 			resource  string
 		}{{admissionv1.Create, "pods"}, {admissionv1.Update, "pods"}, {admissionv1.Update, "pods/ephemeralcontainers"}} {
 			if h.mutating && need.resource == "pods" && need.operation == admissionv1.Update {
-				continue // pods are pinned when they are made
+				continue // pods are pinned on creation
 			}
 			if !h.asksAbout(need.operation, need.resource) {
 				missing = append(missing, string(need.operation)+" "+need.resource)
@@ -142,7 +142,7 @@ func webhookRules(v *view, add func(resource.Finding)) {
 	}
 }
 
-// webhookMatch finds selectors of objects, and conditions that are not those of
+// webhookMatch finds selectors of objects, and conditions that differ from
 // config/gatekeeper/values.yaml.
 func webhookMatch(v *view, add func(resource.Finding)) {
 	for _, h := range v.asked() {
@@ -165,7 +165,7 @@ func webhookMatch(v *view, add func(resource.Finding)) {
 	}
 }
 
-// squeezed is an expression without spaces, which YAML folds.
+// squeezed returns an expression without spaces, which YAML folds.
 func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 
 func webhookNamespaces(v *view, add func(resource.Finding)) {
@@ -178,7 +178,7 @@ func webhookNamespaces(v *view, add func(resource.Finding)) {
 		if heeds(h.webhook.NamespaceSelector, v1beta1.LabelGatekeeperIgnore) {
 			expressions = append(expressions, map[string]any{"key": v1beta1.LabelGatekeeperIgnore, "operator": "DoesNotExist"})
 		}
-		if kept := v.leftOut(h.webhook.NamespaceSelector); len(kept) > 0 { // what is verified stays verified
+		if kept := v.leftOut(h.webhook.NamespaceSelector); len(kept) > 0 { // verified images stay verified
 			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
 		}
 		selector := map[string]any{"matchExpressions": expressions}
@@ -188,7 +188,7 @@ func webhookNamespaces(v *view, add func(resource.Finding)) {
 	}
 }
 
-// webhookAuthority finds webhooks that the API server will soon not believe.
+// webhookAuthority finds webhooks that the API server will soon no longer trust.
 func webhookAuthority(v *view, add func(resource.Finding)) {
 	for _, h := range v.asked() {
 		said, severity := endOf(h.webhook.ClientConfig.CABundle, v.Now)

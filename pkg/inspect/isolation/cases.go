@@ -14,7 +14,7 @@ import (
 type isolationCase struct {
 	id, tries string
 	// shows lists requirements that docs/design/multitenancy.md (R) and docs/design/gitops-points.md publish, for
-	// whoever changes a case.
+	// authors who change a case.
 	shows []string
 	who   []role
 	// needsOther says that the case is about another team.
@@ -22,18 +22,18 @@ type isolationCase struct {
 	requests   func(*scene, pair) []request
 }
 
-// caseNobody is the ID of what a Tenant without people and account leaves untried.
+// caseNobody is the ID of the attempts that a Tenant without people and account leaves out.
 const caseNobody = "team-people"
 
-// caseLeftOut is the ID of what limits leave untried.
+// caseLeftOut is the ID of the attempts that limits leave out.
 const caseLeftOut = "left-out"
 
-// cases are those of teams, in the order in which they are printed.
+// cases are the cases of teams, in the order in which they are printed.
 func cases() []isolationCase {
 	return slices.Concat(otherCases(), ownCases(), clusterCases())
 }
 
-// inEach makes requests for each namespace.
+// inEach builds requests for each namespace.
 func inEach(namespaces []string, of func(namespace string) []request) []request {
 	var all []request
 	for _, namespace := range namespaces {
@@ -42,7 +42,7 @@ func inEach(namespaces []string, of func(namespace string) []request) []request 
 	return all
 }
 
-// createOwnKinds asks to create Landwaiter's kinds in a namespace, or in the cluster.
+// createOwnKinds requests to create Landwaiter's kinds in a namespace, or in the cluster.
 func createOwnKinds(namespace string) []request {
 	var all []request
 	for _, kind := range ownKinds(namespace != "") {
@@ -101,7 +101,7 @@ func reports() schema.GroupVersionResource {
 	return group(v1beta1.ReportGroup, v1beta1.ReportVersion, v1beta1.ReportResource)
 }
 
-// readsOf asks about reading in a namespace.
+// readsOf requests to read in a namespace.
 func readsOf(n string) []request {
 	resources := []schema.GroupVersionResource{core("pods"), core("configmaps"), core("events"), core("resourcequotas"), group("apps", "v1", "deployments"), reports()}
 	for _, kind := range ownKinds(true) {
@@ -114,7 +114,7 @@ func readsOf(n string) []request {
 	return all
 }
 
-// bind asks to bind a ClusterRole to a user that nobody is.
+// bind requests to bind a ClusterRole to a user that does not exist.
 func bind(namespace, clusterRole string) request {
 	r := create(group(rbacGroup, "v1", "rolebindings"), "RoleBinding", namespace, map[string]any{
 		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": "ClusterRole", "name": clusterRole},
@@ -123,7 +123,7 @@ func bind(namespace, clusterRole string) request {
 	return r
 }
 
-// namesOf asks to make namespaces with names that belong to a team.
+// namesOf requests to create namespaces with names that belong to a team.
 func namesOf(t *team) []request {
 	var all []request
 	if prefix := t.tenant.Spec.NamespacePrefix; prefix != "" {
@@ -132,7 +132,7 @@ func namesOf(t *team) []request {
 	return guarded("namespace-names", all...)
 }
 
-// newNamespace asks to create a namespace.
+// newNamespace requests to create a namespace.
 func newNamespace(name string, labels map[string]any) request {
 	fields := map[string]any{}
 	if labels != nil {
@@ -144,7 +144,7 @@ func newNamespace(name string, labels map[string]any) request {
 	return r
 }
 
-// clusterCases are about what belongs to no team.
+// clusterCases are about objects that belong to no team.
 func clusterCases() []isolationCase {
 	everybody := members()
 	fixed := func(requests ...request) func(*scene, pair) []request {
@@ -176,7 +176,7 @@ func clusterCases() []isolationCase {
 	}
 }
 
-// guardrailObjects asks to delete and change each guardrail.
+// guardrailObjects requests to delete and change each guardrail.
 func guardrailObjects(s *scene, _ pair) []request {
 	policies, bindings := group(admission, "v1", "validatingadmissionpolicies"), group(admission, "v1", "validatingadmissionpolicybindings")
 	var all []request
@@ -208,7 +208,7 @@ func inLandwaiter(namespace string) []request {
 		mayDo("update", group("coordination.k8s.io", "v1", "leases"), "", namespace), create(core("pods"), "Pod", namespace, podBody()), create(core("configmaps"), "ConfigMap", namespace, nil)}
 }
 
-// ownCases are about what the platform put into a team's own namespaces.
+// ownCases are about the platform's objects in a team's own namespaces.
 func ownCases() []isolationCase {
 	everybody := members()
 	people := []role{roleAdmin, roleDeveloper, roleViewer, roleAsked, roleBound} // the platform chose the role of the account
@@ -250,7 +250,7 @@ func ownCases() []isolationCase {
 	}
 }
 
-// protectedLabels asks for changes that only the platform may make.
+// protectedLabels requests changes that only the platform may make.
 func protectedLabels(t *team, namespace string) []request {
 	space := core("namespaces")
 	var all []request
@@ -266,7 +266,7 @@ func protectedLabels(t *team, namespace string) []request {
 	try("set annotation "+v1beta1.AnnotationCreated, metadata("annotations", v1beta1.AnnotationCreated, probeName))
 	try("set annotation "+v1beta1.AnnotationAdopted, metadata("annotations", v1beta1.AnnotationAdopted, probeName))
 	if t.spaces[namespace].Labels[v1beta1.LabelTenant] != "" { // Pod Security labels are guarded in labelled namespaces
-		level := "privileged" // another value than it has, and a valid one
+		level := "privileged" // a valid value other than the current one
 		if t.spaces[namespace].Labels[podSecurity+"enforce"] == level {
 			level = "baseline"
 		}
@@ -281,8 +281,8 @@ func protectedLabels(t *team, namespace string) []request {
 	return guarded("tenant-labels", all...)
 }
 
-// finalize changes a label by the subresource with which the namespace controller ends a
-// namespace. It takes the whole object.
+// finalize changes a label through the subresource with which the namespace controller
+// finishes deleting a namespace. It takes the whole object.
 func finalize(t *team, namespace string) (request, bool) {
 	space, ok := t.spaces[namespace]
 	if !ok {
@@ -293,14 +293,14 @@ func finalize(t *team, namespace string) (request, bool) {
 		body: object("v1", "Namespace", "", namespace, map[string]any{"labels": changed, "annotations": space.Annotations, "spec": space.Spec})}, true
 }
 
-// breakGlass asks to open a namespace.
+// breakGlass requests to open a namespace.
 func breakGlass(namespace string) []request {
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.AnnotationBreakGlassUntil: "2100-01-01T00:00:00Z", v1beta1.AnnotationBreakGlassReason: probeName, v1beta1.AnnotationBreakGlassOverrideMandatory: "true"}}}
 	one := change("set annotation "+v1beta1.AnnotationBreakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, metadata("annotations", v1beta1.AnnotationBreakGlassUntil, "2100-01-01T00:00:00Z"))
 	return guarded("tenant-labels", one, change("open break-glass of namespace "+namespace, core("namespaces"), "", namespace, patch))
 }
 
-// platformObjects asks to delete and to take over what the platform put there.
+// platformObjects requests to delete and to take over the platform's objects.
 func platformObjects(t *team) []request {
 	var all []request
 	for _, o := range t.owned {
@@ -342,7 +342,7 @@ func homeFlux(t *team) []request {
 	return guarded("home-accounts", without, create(kind, "Kustomization", t.home, map[string]any{"spec": spec}))
 }
 
-// homeTrust asks for what decides about the team's images.
+// homeTrust requests access to objects that decide about the team's images.
 func homeTrust(home string) []request {
 	return append(createOwnKinds(home), mayDo("get", core("secrets"), "", home), mayDo("list", core("secrets"), "", home), mayDo("patch", core("secrets"), "", home),
 		create(core("secrets"), "Secret", home, map[string]any{"stringData": map[string]any{"probe": "x"}}), create(core("configmaps"), "ConfigMap", home, nil), bind(home, "view"),
@@ -360,7 +360,7 @@ const defaultReconciler = "landwaiter-reconciler"
 func accountLimits(t *team) []request {
 	r := t.tenant.Spec.Reconciler
 	if r == nil || (r.ClusterRole != "" && r.ClusterRole != defaultReconciler) {
-		return nil // the platform chose a role of its own
+		return nil // the platform chose its own role
 	}
 	return inEach(t.namespaces(), func(n string) []request {
 		return []request{create(core("resourcequotas"), "ResourceQuota", n, map[string]any{"spec": map[string]any{}}), mayDo("create", core("serviceaccounts"), "token", n),
@@ -368,7 +368,7 @@ func accountLimits(t *team) []request {
 	})
 }
 
-// accountNames asks for namespaces outside of the team's prefix.
+// accountNames requests namespaces outside of the team's prefix.
 func accountNames(p pair) []request {
 	all := []request{newNamespace(probeName+"-stray", map[string]any{v1beta1.LabelTenant: p.team.tenant.Name, podSecurity + "enforce": "restricted"}),
 		newNamespace(probeName+"-nobodys", nil)}

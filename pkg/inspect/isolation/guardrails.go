@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 )
 
-// guardrailNames returns the names of the policies of guardrails that exist.
+// guardrailNames returns the names of the existing guardrail policies.
 func guardrailNames(guard check.Guardrails) []string {
 	var names []string
 	for _, name := range check.GuardrailNames() {
@@ -23,8 +23,8 @@ func guardrailNames(guard check.Guardrails) []string {
 	return names
 }
 
-// guardrails looks at each guardrail, and tries it as accounts of Kubernetes that permissions
-// would let through.
+// guardrails checks each guardrail, and tries it with accounts of Kubernetes whose
+// permissions are sufficient.
 func (s *scene) guardrails(ctx context.Context) []Result {
 	var results []Result
 	for _, name := range check.GuardrailNames() {
@@ -52,12 +52,12 @@ func (s *scene) guardrails(ctx context.Context) []Result {
 
 const (
 	kubeSystem = "kube-system"
-	// apartFix is what to do where controllers have the permissions of kube-controller-manager.
+	// apartFix is the fix if controllers have the permissions of kube-controller-manager.
 	apartFix = "start kube-controller-manager with --use-service-account-credentials=true: then each controller has its own ServiceAccount, and guardrails apply to all of them"
 )
 
-// controllersApart reports whether the controllers of Kubernetes have accounts of their own:
-// kube-controller-manager then makes the ServiceAccount of each controller that it runs.
+// controllersApart reports whether the controllers of Kubernetes have separate accounts:
+// kube-controller-manager then creates the ServiceAccount of each controller that it runs.
 func (s *server) controllersApart(ctx context.Context) (bool, error) {
 	accounts, err := list[metav1.PartialObjectMetadata](ctx, s, listing(core("serviceaccounts"), kubeSystem), "")
 	return slices.ContainsFunc(accounts, func(a metav1.PartialObjectMetadata) bool {
@@ -65,15 +65,15 @@ func (s *server) controllersApart(ctx context.Context) (bool, error) {
 	}), err
 }
 
-// Controllers as which guardrails are tried.
+// Controllers whose accounts are used to try guardrails.
 const (
 	garbageCollector = "generic-garbage-collector"
 	replicaSets      = "replicaset-controller"
 	roleAggregation  = "clusterrole-aggregation-controller"
 )
 
-// controller is a controller of Kubernetes, whose permissions reach every namespace, as it runs in
-// this cluster: as an account of its own, or as kube-controller-manager.
+// controller is a controller of Kubernetes, whose permissions cover every namespace, as it runs in
+// this cluster: with its own account, or as kube-controller-manager.
 func (s *scene) controller(name string) person {
 	if !s.controllersApart {
 		return person{role: roleSystem, user: "system:kube-controller-manager", groups: []string{"system:authenticated"}}
@@ -82,7 +82,7 @@ func (s *scene) controller(name string) person {
 }
 
 // controllers tries guardrails as controllers of Kubernetes: their permissions let them change
-// anything, so that only the guardrail is left to refuse, whoever else has which permissions.
+// anything, so only the guardrail can refuse them, regardless of other permissions.
 func (s *scene) controllers(ctx context.Context, team *team) []Result {
 	var results []Result
 	add := func(id, tries string, who person, requests ...request) {
@@ -103,7 +103,7 @@ func (s *scene) controllers(ctx context.Context, team *team) []Result {
 	add("break-glass", "open a namespace past the rules", collector, breakGlasses...)
 	var owned []request
 	for _, r := range platformObjects(team) {
-		if r.verb != verbCreate { // it may not create anything
+		if r.verb != verbCreate { // it may create nothing
 			owned = append(owned, r)
 		}
 	}
@@ -119,7 +119,7 @@ func (s *scene) controllers(ctx context.Context, team *team) []Result {
 	return results
 }
 
-// byController tries requests that a guardrail must refuse as a controller of Kubernetes.
+// byController tries requests as a controller of Kubernetes that a guardrail must refuse.
 func (s *scene) byController(ctx context.Context, id, tries string, who person, requests ...request) []Result {
 	if len(requests) == 0 {
 		return nil
@@ -136,12 +136,12 @@ func (s *scene) byController(ctx context.Context, id, tries string, who person, 
 	return []Result{r}
 }
 
-// operator is the operator's account, as the chart names it.
+// operator is the operator's account, as named by the chart.
 func (s *scene) operator() person {
 	return account(roleSystem, types.NamespacedName{Namespace: s.landwaiter.Namespace, Name: s.landwaiter.Name + "-operator"})
 }
 
-// accounts tries what Landwaiter's own accounts must not be able to do.
+// accounts tries requests that Landwaiter's own accounts must not be able to make.
 func (s *scene) accounts(ctx context.Context) []Result {
 	own := account(roleSystem, s.landwaiter)
 	operator := s.operator()

@@ -1,5 +1,5 @@
-// Package isolation tries, against a running cluster, what one team must not be able to do
-// to another, to the cluster and to what the platform put into its own namespaces. It acts
+// Package isolation tries, against a running cluster, what one team must not be able to do to
+// another team, to the cluster and to the platform's objects in its own namespaces. It acts
 // as the people and accounts of the team by impersonation, and every request is a dry run:
 // nothing is ever written, and no Secret is ever read.
 package isolation
@@ -17,33 +17,33 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Outcome says what a case showed.
+// Outcome is the outcome of a case.
 type Outcome string
 
 // The outcomes.
 const (
-	// Held: somebody whose job it is refused every request of the case.
+	// Held: permissions or a guardrail refused every request of the case.
 	Held Outcome = "held"
-	// NotHeld: a request would have gone through, or only something else was in its way.
+	// NotHeld: a request would have succeeded, or was only refused for an unrelated reason.
 	NotHeld Outcome = "notHeld"
-	// NotTried: the cluster gave no answer that shows anything.
+	// NotTried: the cluster's answers prove nothing.
 	NotTried Outcome = "notTried"
 )
 
-// Result is one case tried as one person or account.
+// Result is the result of one case for one person or account.
 type Result struct {
-	// Case is the ID of the case, and Tries what it tries.
+	// Case is the ID of the case, and Tries describes it.
 	Case  string `json:"case"`
 	Tries string `json:"tries"`
-	// Tenant is the team that tries, and Other the one that it tries to reach, if any.
+	// Tenant is the team that tries, and Other the team that it tries to reach, if any.
 	Tenant string `json:"tenant,omitempty"`
 	Other  string `json:"other,omitempty"`
 	// Who tries, such as "developer Group iris-green-devs".
 	Who     string  `json:"who"`
 	Outcome Outcome `json:"outcome"`
-	// By names what refused, for Held.
+	// By names what refused the requests, for Held.
 	By []string `json:"by"`
-	// Why says which request went through and what allows it, or why nothing was tried.
+	// Why says which request succeeded and why, or why nothing was tried.
 	Why string `json:"why,omitempty"`
 	// Fix says what to do, unless the case held.
 	Fix string `json:"fix,omitempty"`
@@ -51,18 +51,17 @@ type Result struct {
 	faults []resource.Finding // of a guardrail that is not in force
 }
 
-// Options say what to try.
+// Options select the cases.
 type Options struct {
-	// Tenant and Other name the team that tries and the one that it tries to reach. Empty
-	// ones mean all Tenants that are not being deleted, each against the next.
+	// Tenant and Other name the team that tries and the team that it tries to reach. Empty ones
+	// mean all Tenants that are not being deleted, each against the next.
 	Tenant, Other string
-	// As is a further person of Tenant, who tries as well.
+	// As is a further person of Tenant who also tries.
 	As     string
 	Groups []string
 	// Landwaiter is Landwaiter's ServiceAccount.
 	Landwaiter types.NamespacedName
-	// ClusterResources is the namespace of what cluster resources reference; empty is that
-	// of Landwaiter.
+	// ClusterResources is the namespace that cluster resources reference; empty is Landwaiter's.
 	ClusterResources string
 }
 
@@ -72,8 +71,8 @@ type NoSuchTenant struct{ Name string }
 // Error implements error.
 func (e *NoSuchTenant) Error() string { return fmt.Sprintf("there is no Tenant %s", e.Name) }
 
-// Run tries all cases and returns what they showed: per team, in the order of the cases.
-// The error is about what it needs to begin with.
+// Run tries all cases and returns their results: per team, in the order of the cases. The
+// error is about its prerequisites.
 func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, error) {
 	api, err := connect(config)
 	if err != nil {
@@ -97,7 +96,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 	return results, nil
 }
 
-// pair tries what one team can do, to another one and elsewhere.
+// pair tries what one team can do to another one and elsewhere.
 func (s *scene) pair(ctx context.Context, p pair) []Result {
 	var results []Result
 	var left, reach int
@@ -132,7 +131,7 @@ func (s *scene) pair(ctx context.Context, p pair) []Result {
 	return results
 }
 
-// leftOut says what limits leave untried.
+// leftOut lists the attempts that limits leave out.
 func (p pair) leftOut(namespaces int) []Result {
 	var results []Result
 	for _, of := range []struct {
@@ -156,7 +155,7 @@ func (s *scene) try(ctx context.Context, who person, requests []request) Result 
 		a := s.ours(s.api.ask(ctx, who, r), r)
 		switch {
 		case a.kind == unanswered:
-			// A hole that a later request may find counts more.
+			// A hole that a later request may find matters more.
 			if result.Outcome == Held {
 				result.Outcome, result.Why, result.Fix = NotTried, "to "+r.does+": "+a.text, a.fix
 			}
@@ -178,8 +177,8 @@ func (s *scene) try(ctx context.Context, who person, requests []request) Result 
 	return result
 }
 
-// ours takes the refusal of a policy for what it is: only guardrails count, and only where
-// permissions are not enough. A company's own policy may be about something else.
+// ours decides whether a policy's refusal counts: only guardrails do, and only where
+// permissions are not enough. A company's own policy may refuse for another reason.
 func (s *scene) ours(a answer, r request) answer {
 	name, isPolicy := strings.CutPrefix(a.by, byGuardrail)
 	if a.kind == refused && isPolicy && (r.guardrail == "" || !slices.Contains(s.guarding, name)) {
@@ -188,7 +187,7 @@ func (s *scene) ours(a answer, r request) answer {
 	return a
 }
 
-// hole says what went through, and what to do about it.
+// hole describes the request that succeeded, and what to do about it.
 func (s *scene) hole(r request, a answer, allowed string) (why, fix string) {
 	why = "may " + r.does
 	if a.kind == refusedOtherwise {

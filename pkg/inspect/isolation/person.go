@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// role is what somebody is to a team.
+// role is a person's relation to a team.
 type role string
 
 const (
@@ -20,9 +20,9 @@ const (
 	roleDeveloper role = "developer"
 	roleViewer    role = "viewer"
 	roleAccount   role = "Git account"
-	// roleAsked is a person whom the command line names.
+	// roleAsked is a person named on the command line.
 	roleAsked role = "person"
-	// roleBound has a RoleBinding in the team's namespaces that the Tenant does not name.
+	// roleBound has a RoleBinding in the team's namespaces that the Tenant does not mention.
 	roleBound role = "bound"
 	// roleSystem is an account of Kubernetes or of Landwaiter.
 	roleSystem role = "account"
@@ -33,12 +33,12 @@ func members() []role {
 	return []role{roleAdmin, roleDeveloper, roleViewer, roleAccount, roleAsked, roleBound}
 }
 
-// person is somebody to act as.
+// person is an identity to act as.
 type person struct {
 	role   role
 	user   string
 	groups []string
-	source string // what names a bound person
+	source string // the binding of a bound person
 }
 
 // String names a person in results.
@@ -64,7 +64,7 @@ func account(of role, name types.NamespacedName) person {
 		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + name.Namespace, "system:authenticated"}}
 }
 
-// subject is somebody whom a Tenant or a binding names.
+// subject is a subject of a Tenant or a binding.
 func subject(of role, kind, namespace, name string) person {
 	switch kind {
 	case rbacv1.ServiceAccountKind:
@@ -75,14 +75,14 @@ func subject(of role, kind, namespace, name string) person {
 	return person{role: of, user: name}
 }
 
-// same reports whether two are the same subject.
+// same reports whether two subjects are equal.
 func (p person) same(other person) bool {
 	return p.user == other.user && slices.Equal(p.groups, other.groups)
 }
 
-// people returns whom a team's cases are tried as: those that the Tenant names, its
-// account, and others who are bound in its namespaces.
-// left is how many more there are.
+// people returns the people as whom a team's cases are tried: those that the Tenant names,
+// its account, and others who are bound in its namespaces. left is the number of further
+// ones.
 func people(tenant *v1beta1.Tenant, bindings []rbacv1.RoleBinding) (all []person, left int) {
 	add := func(p person) {
 		if !slices.ContainsFunc(all, p.same) {
@@ -103,7 +103,7 @@ func people(tenant *v1beta1.Tenant, bindings []rbacv1.RoleBinding) (all []person
 	}
 	for i := range bindings {
 		b := &bindings[i]
-		// Bindings of Landwaiter and of Kubernetes are no members of the team.
+		// Subjects of Landwaiter and of Kubernetes are not members of the team.
 		if b.RoleRef.Kind != "ClusterRole" || !slices.Contains([]string{"admin", "edit", "view"}, b.RoleRef.Name) {
 			continue
 		}
@@ -120,7 +120,8 @@ func people(tenant *v1beta1.Tenant, bindings []rbacv1.RoleBinding) (all []person
 	return all[:len(all)-left], left
 }
 
-// ownMembers are the namespaces of a pair's team without the home namespace, unless that is all there is.
+// ownMembers are the namespaces of a pair's team without the home namespace, unless there is no other
+// one.
 func (p pair) ownMembers() []string {
 	if p.team.alone() {
 		return p.own
@@ -129,7 +130,7 @@ func (p pair) ownMembers() []string {
 }
 
 // differing returns the namespaces of a team in which to try cases: the home namespace and one more,
-// and each other one in which somebody has other permissions than in the namespace like.
+// and each other one in which somebody's permissions differ from those in the namespace like.
 func (s *scene) differing(ctx context.Context, people []person, of *team, like string) (chosen []string, left int) {
 	chosen = of.namespaces()
 	for _, namespace := range of.members[min(1, len(of.members)):] {

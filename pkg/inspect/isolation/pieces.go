@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// pieces looks at what each piece gives the Git accounts of all Tenants, and tries to make a ClusterRole
-// one that is none, with the permissions of the controller that aggregates.
+// pieces checks what each piece grants to the Git accounts of all Tenants, and tries to turn another
+// ClusterRole into a piece, with the permissions of the controller that aggregates.
 func (s *scene) pieces(ctx context.Context) []Result {
 	r := Result{Case: "reconciler-pieces", Tries: "does a piece give the Git accounts more than kinds of others", Who: "everybody", Outcome: Held, By: []string{"the rules of the pieces"}}
 	var wide, remedies []string
@@ -61,7 +61,7 @@ func (s *server) trusted(ctx context.Context, t *team, namespace string) error {
 	return nil
 }
 
-// secretOf returns the first Secret that fields name: guardrails treat all alike.
+// secretOf returns the first Secret that fields name: guardrails treat all in the same way.
 func secretOf(fields []resource.Field, namespace, guardrail string) []trusted {
 	at := slices.IndexFunc(fields, func(f resource.Field) bool { return f.Kind == resource.KindSecret })
 	if at < 0 {
@@ -74,11 +74,11 @@ func secretOf(fields []resource.Field, namespace, guardrail string) []trusted {
 type writer struct {
 	schema.GroupVersionResource
 	kind string
-	// spec names a Secret, in a form that the kind's schema admits.
+	// spec names a Secret in a form that the kind's schema admits.
 	spec func(secret string) map[string]any
 }
 
-// writers are those of the pieces, in each version that may be served.
+// writers are the writers of the pieces, in each version that may be served.
 func writers() []writer {
 	external := func(secret string) map[string]any {
 		return map[string]any{"secretStoreRef": map[string]any{"name": probeName, "kind": "SecretStore"}, "target": map[string]any{"name": secret},
@@ -105,7 +105,7 @@ func writers() []writer {
 	}
 }
 
-// served returns the writers that the cluster has. It asks for one object of each kind: teams may write
+// served returns the writers that the cluster has. It requests one object of each kind: teams may write
 // any number of them.
 func (s *server) served(ctx context.Context) (found []writer, err error) {
 	for _, w := range writers() {
@@ -121,7 +121,7 @@ func (s *server) served(ctx context.Context) (found []writer, err error) {
 	return found, nil
 }
 
-// secretWriters asks for objects by which controllers would write the Secrets that decide what the team trusts.
+// secretWriters requests objects that make controllers write the Secrets that decide what the team trusts.
 func secretWriters(s *scene, t *team) []request {
 	var all []request
 	for _, secret := range t.trusted {

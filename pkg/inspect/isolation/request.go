@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 )
 
-// Verbs of requests that are tried as dry runs. All others are only asked about.
+// Verbs of requests that are tried as dry runs. For all others, only the authorizer is asked.
 const (
 	verbCreate = "create"
 	verbPatch  = "patch"
@@ -25,7 +25,7 @@ const (
 	verbDelete = "delete"
 )
 
-// request is something that must be refused.
+// request is a request that must be refused.
 type request struct {
 	does string // such as "create a Secret in namespace iris-red"
 	verb string
@@ -33,14 +33,15 @@ type request struct {
 	subresource, namespace, name string
 	// body is the object of a create or an update, or a merge patch.
 	body map[string]any
-	// onlyAsk asks the authorizer instead of trying: for what would hand out data or
+	// onlyAsk asks the authorizer instead of trying: for requests that would return data or
 	// tokens.
 	onlyAsk bool
 	// own names an object on which the person may have the permission.
 	own string
-	// guardrail is what must refuse where permissions do not. Without it permissions must.
+	// guardrail is the guardrail that must refuse if permissions do not. Without it permissions
+	// must.
 	guardrail string
-	// also lists what else may refuse, as answer.by has it.
+	// also lists other accepted causes of a refusal, in the form of answer.by.
 	also []string
 }
 
@@ -49,7 +50,7 @@ func group(name, version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: name, Version: version, Resource: resource}
 }
 
-// core names a resource of Kubernetes' oldest group.
+// core names a resource of Kubernetes' core group.
 func core(resource string) schema.GroupVersionResource { return group("", "v1", resource) }
 
 const (
@@ -62,7 +63,7 @@ const (
 	clusterAdmin = "cluster-admin"
 )
 
-// path is the URL path of a request that is tried.
+// path is the URL path of a tried request.
 func (r request) path() string {
 	parts := []string{"/api", r.Version}
 	if r.Group != "" {
@@ -81,7 +82,7 @@ func (r request) path() string {
 	return strings.Join(parts, "/")
 }
 
-// method is the HTTP method of a request that is tried.
+// method is the HTTP method of a tried request.
 func (r request) method() string {
 	return map[string]string{verbCreate: http.MethodPost, verbPatch: http.MethodPatch, verbUpdate: http.MethodPut, verbDelete: http.MethodDelete}[r.verb]
 }
@@ -91,7 +92,7 @@ func (r request) tried() bool {
 	return !r.onlyAsk && slices.Contains([]string{verbCreate, verbPatch, verbUpdate, verbDelete}, r.verb)
 }
 
-// attributes are what the authorizer is asked about.
+// attributes are the attributes for the authorizer.
 func (r request) attributes() *authorizationv1.ResourceAttributes {
 	a := &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.Group, Version: r.Version, Resource: r.Resource, Subresource: r.subresource, Namespace: r.namespace, Name: r.name}
 	if r.Group == "" && r.Resource == "namespaces" && a.Namespace == "" {
@@ -100,7 +101,7 @@ func (r request) attributes() *authorizationv1.ResourceAttributes {
 	return a
 }
 
-// object makes the body of a create.
+// object builds the body of a create.
 func object(apiVersion, kind, namespace, name string, fields map[string]any) map[string]any {
 	metadata := map[string]any{"name": name}
 	if namespace != "" {
@@ -117,13 +118,13 @@ func object(apiVersion, kind, namespace, name string, fields map[string]any) map
 	return made
 }
 
-// create asks to create an object of a namespace, or of the cluster without one.
+// create requests to create an object of a namespace, or of the cluster.
 func create(resource schema.GroupVersionResource, kind, namespace string, fields map[string]any) request {
 	return request{does: "create " + withArticle(kind) + place(namespace), verb: verbCreate, GroupVersionResource: resource, namespace: namespace,
 		body: object(resource.GroupVersion().String(), kind, namespace, probeName, fields)}
 }
 
-// mayDo asks about a permission.
+// mayDo asks the authorizer about a permission.
 func mayDo(verb string, resource schema.GroupVersionResource, subresource, namespace string) request {
 	what := resource.Resource
 	if subresource != "" {
@@ -132,12 +133,12 @@ func mayDo(verb string, resource schema.GroupVersionResource, subresource, names
 	return request{does: verb + " " + what + place(namespace), verb: verb, GroupVersionResource: resource, subresource: subresource, namespace: namespace, onlyAsk: true}
 }
 
-// remove asks to delete an object.
+// remove requests to delete an object.
 func remove(resource schema.GroupVersionResource, namespace, name string) request {
 	return request{does: fmt.Sprintf("delete %s %s%s", resource.Resource, name, place(namespace)), verb: verbDelete, GroupVersionResource: resource, namespace: namespace, name: name}
 }
 
-// change asks to merge a patch into an object.
+// change requests to merge a patch into an object.
 func change(does string, resource schema.GroupVersionResource, namespace, name string, patch map[string]any) request {
 	return request{does: does, verb: verbPatch, GroupVersionResource: resource, namespace: namespace, name: name, body: patch}
 }
@@ -156,7 +157,8 @@ func withArticle(kind string) string {
 	return "a " + kind
 }
 
-// guarded returns the requests as those that a guardrail refuses where permissions do not.
+// guarded returns the requests with the guardrail that must refuse them if permissions do
+// not.
 func guarded(guardrail string, requests ...request) []request {
 	for i := range requests {
 		requests[i].guardrail = guardrail
@@ -177,21 +179,21 @@ func podBody() map[string]any {
 		"securityContext": map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}}}}
 }
 
-// answerKind says what an answer of the API server shows.
+// answerKind classifies an answer of the API server.
 type answerKind int
 
 const (
-	// unanswered shows nothing: no permission to ask, no such kind, no answer.
+	// unanswered proves nothing: no permission to ask, no such kind, no answer.
 	unanswered answerKind = iota
-	// accepted means that the request would have been done.
+	// accepted means that the request would have been executed.
 	accepted
 	// refused means that permissions or a guardrail refused it.
 	refused
-	// refusedOtherwise means that permissions let it pass, and something else was in its way.
+	// refusedOtherwise means that permissions allowed it, and it was refused for another reason.
 	refusedOtherwise
 )
 
-// What refuses, besides guardrails and webhooks.
+// Causes of refusals other than guardrails and webhooks.
 const (
 	byRights    = "RBAC"
 	byQuota     = "a quota"
@@ -201,22 +203,22 @@ const (
 	byConflict  = "another object of the name"
 )
 
-// answer is what the API server said to a request.
+// answer is the API server's answer to a request.
 type answer struct {
 	kind answerKind
 	by   string // what refused
-	text string // what it said
-	fix  string // what to do about no answer
-	// named is the one object that a permission is about.
+	text string // the message
+	fix  string // the fix for a missing answer
+	// named is the one object to which a permission is limited.
 	named string
 }
 
-// refusedRightly reports whether what refused is what a request must be refused by.
+// refusedRightly reports whether the request was refused by what must refuse it.
 func (a answer) refusedRightly(r request) bool {
 	return a.kind == refused || a.kind == refusedOtherwise && slices.Contains(r.also, a.by)
 }
 
-// Texts of Kubernetes. The API server has no other way to tell who refused.
+// Texts of Kubernetes. The API server has no other way to say who refused.
 var (
 	policyText  = regexp.MustCompile(`^[a-z0-9./-]+(?: "[^"]*")? is forbidden: ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request`)
 	webhookText = regexp.MustCompile(`^(?:[^:]* is forbidden: )?admission webhook "([^"]+)" denied the request`)
@@ -224,7 +226,7 @@ var (
 	grantText   = regexp.MustCompile(`^[^:]* is forbidden: user ".*" \(groups=.*\) is attempting to grant RBAC permissions not currently held`)
 )
 
-// classify reads the answer to a dry run. Whatever it does not know shows nothing.
+// classify reads the answer to a dry run. An unknown answer proves nothing.
 func classify(err error) answer {
 	if err == nil {
 		return answer{kind: accepted}
@@ -271,7 +273,7 @@ func forbidden(message, text string) answer {
 	case rightsText.MatchString(message), grantText.MatchString(message):
 		return answer{kind: refused, by: byRights, text: text}
 	}
-	// Another admission plugin: permissions let the request pass.
+	// Another admission plugin: permissions allowed the request.
 	return answer{kind: refusedOtherwise, by: "admission", text: text}
 }
 
@@ -284,7 +286,7 @@ func notReadable(err error) string {
 	return shown(err.Error())
 }
 
-// shown makes text of strangers fit for one line of a terminal.
+// shown makes strangers' text fit for one line of a terminal.
 func shown(text string) string { return check.Shown(text) }
 
 // readable are the resources that a run may read. Secrets are not among them.
@@ -293,8 +295,8 @@ func readable() []string {
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "clusterroles", "stores", "truststores", "externalsecrets", "pushsecrets", "certificates", "issuers", "secretproviderclasses"}
 }
 
-// dryRunOnly refuses, before it leaves the machine, every request that could change
-// something or read what a run has no use for.
+// dryRunOnly refuses, before it leaves the machine, every request that could change something
+// or read data that a run does not need.
 type dryRunOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -320,15 +322,15 @@ func harmless(r *http.Request) error {
 	if !slices.Equal(query["dryRun"], []string{metav1.DryRunAll}) {
 		return fmt.Errorf("it is no dry run")
 	}
-	// The options in the body of a deletion win over those of the URL.
+	// The options in the body of a deletion override those of the URL.
 	if r.Method == http.MethodDelete && r.Body != nil && r.Body != http.NoBody {
 		return fmt.Errorf("it is a deletion with options in its body")
 	}
 	return nil
 }
 
-// listed returns the resource that a URL lists, "" if it asks for anything else: one
-// object, a subresource or a proxy.
+// listed returns the resource that a URL lists, "" for any other request: for one object, a
+// subresource or a proxy.
 func listed(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	version := map[string]int{"api": 2, "apis": 3}[parts[0]] // where the version ends

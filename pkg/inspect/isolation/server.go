@@ -23,14 +23,14 @@ import (
 // server is the API server, reached only with dry runs.
 type server struct {
 	client *rest.RESTClient
-	// known are the rules of people in namespaces, which are asked for often.
+	// known caches the rules of people in namespaces, which are needed often.
 	known map[ruleKey]knownRules
 }
 
-// ruleKey is somebody in a namespace.
+// ruleKey is a person in a namespace.
 type ruleKey struct{ who, namespace string }
 
-// knownRules is what somebody may do; all says that it is everything.
+// knownRules are a person's permissions; all means everything.
 type knownRules struct {
 	rules []authorizationv1.ResourceRule
 	all   bool
@@ -85,7 +85,8 @@ func (s *server) ask(ctx context.Context, who person, r request) answer {
 	if !apierrors.IsNotFound(err) {
 		return classify(err)
 	}
-	// Permissions are checked before the API server looks for anything, so they let this pass.
+	// Permissions are checked before the API server looks for an object, so they allowed this
+	// request.
 	if a := s.review(ctx, who, r); a.kind != accepted || r.guardrail == "" {
 		return a
 	}
@@ -105,7 +106,7 @@ func (s *server) review(ctx context.Context, who person, r request) answer {
 	case status.Allowed:
 		return answer{kind: accepted}
 	}
-	// A permission by name is no answer to a question without one.
+	// A permission limited to a name does not answer a general question.
 	if name := s.byName(ctx, who, r); name != "" {
 		return answer{kind: accepted, named: name}
 	}
@@ -143,7 +144,7 @@ func (s *server) mayIt(ctx context.Context, who person, r request) (authorizatio
 	return review.Status, nil
 }
 
-// post asks the authorizer as a person, and puts its answer into review.
+// post asks the authorizer as a person, and writes its answer to review.
 func (s *server) post(ctx context.Context, who person, resource string, review any) error {
 	body, err := json.Marshal(review)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *server) post(ctx context.Context, who person, resource string, review a
 	return json.Unmarshal(text, review)
 }
 
-// rules returns what a person may do in a namespace.
+// rules returns a person's permissions in a namespace.
 func (s *server) rules(ctx context.Context, who person, namespace string) knownRules {
 	key := ruleKey{who.user + " " + strings.Join(who.groups, ","), namespace}
 	if found, ok := s.known[key]; ok {
@@ -171,8 +172,7 @@ func (s *server) rules(ctx context.Context, who person, namespace string) knownR
 	return s.known[key]
 }
 
-// text returns rules to compare. Their order is that in which the API server finds
-// bindings.
+// text returns rules to compare, in the order in which the API server finds bindings.
 func (k knownRules) text() string {
 	var lines []string
 	for _, rule := range k.rules {
@@ -182,7 +182,8 @@ func (k knownRules) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// raw returns the body of an answer. Unlike Result.Raw, its errors say what the server said.
+// raw returns the body of an answer. Unlike Result.Raw, its errors contain the server's
+// message.
 func raw(result rest.Result) ([]byte, error) {
 	if err := result.Error(); err != nil {
 		return nil, err

@@ -21,32 +21,33 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// scene is the cluster that cases are tried in.
+// scene is the cluster in which cases are tried.
 type scene struct {
 	api        *server
 	landwaiter types.NamespacedName
-	// keys is the namespace of what cluster resources reference.
+	// keys is the namespace of objects that cluster resources reference.
 	keys    string
 	pairs   []pair
 	teams   []*team
 	skipped int // Tenants past maxTenants
 	guard   check.Guardrails
-	// guarding are the names of the policies of guardrails that exist: each request asks for them.
+	// guarding are the names of the existing guardrail policies: each request needs them.
 	guarding []string
-	// accountsThere are the users of the ServiceAccounts in Landwaiter's namespace.
+	// accountsThere are the user names of the ServiceAccounts in Landwaiter's namespace.
 	accountsThere []string
 	// unread says why guardrails could not be read.
 	unread error
 	// roles are all ClusterRoles, and unreadRoles says why there are none.
 	roles       []rbacv1.ClusterRole
 	unreadRoles error
-	// writers are the kinds by which controllers write Secrets.
+	// writers are the kinds whose controllers write Secrets.
 	writers []writer
-	// controllersApart says that the controllers of Kubernetes have accounts of their own.
+	// controllersApart says that the controllers of Kubernetes have separate accounts.
 	controllersApart bool
 }
 
-// pair is a team that tries, and one that it tries to reach; other is nil if there is none.
+// pair is a team that tries, and the team that it tries to reach; other is nil if there is
+// none.
 type pair struct {
 	team, other *team
 	// own and reach are the namespaces of both in which cases are tried.
@@ -62,7 +63,7 @@ type team struct {
 	// spaces are the objects of the namespaces, by their names.
 	spaces map[string]corev1.Namespace
 	people []person
-	// left counts what was found and is not tried.
+	// left counts objects that are found but not tried.
 	left struct{ people, objects int }
 	// owned are objects of the platform in the home namespace and in the first other one, and trusted are
 	// Secrets there.
@@ -73,13 +74,13 @@ type team struct {
 	fluxKnown     bool
 }
 
-// owned is an object that the platform put into a namespace of a team.
+// owned is an object of the platform in a namespace of a team.
 type owned struct {
 	schema.GroupVersionResource
 	namespace, name string
 }
 
-// namespaces are those that cases are always tried in: the home namespace and one more.
+// namespaces are those in which cases are always tried: the home namespace and one more.
 func (t *team) namespaces() []string {
 	if t.home == "" {
 		return t.members[:min(1, len(t.members))]
@@ -184,8 +185,8 @@ func nameOf(tenant *v1beta1.Tenant) string {
 	return tenant.Name
 }
 
-// choose returns the pairs of Tenants to try, each with the next one as the other. One that is
-// being deleted, whose permissions go piece by piece, is only tried if it is named.
+// choose returns the pairs of Tenants to try, each with the next one as the other. A Tenant
+// that is being deleted, whose permissions disappear gradually, is only tried if it is named.
 func choose(tenants []*v1beta1.Tenant, options Options) ([][2]*v1beta1.Tenant, error) {
 	named := func(name string) (*v1beta1.Tenant, error) {
 		i := slices.IndexFunc(tenants, func(t *v1beta1.Tenant) bool { return t.Name == name })
@@ -227,7 +228,7 @@ func listing(of schema.GroupVersionResource, namespace string) request {
 	return request{verb: verbCreate, GroupVersionResource: of, namespace: namespace} // the path of a create is that of a list
 }
 
-// team reads what is in the namespaces of a Tenant.
+// team reads the content of a Tenant's namespaces.
 func (s *server) team(ctx context.Context, tenant *v1beta1.Tenant, names []string, existing []corev1.Namespace) (*team, error) {
 	t := &team{tenant: tenant, spaces: map[string]corev1.Namespace{}}
 	for _, name := range names {
@@ -274,7 +275,7 @@ func (s *server) owned(ctx context.Context, t *team, namespace string) error {
 	return nil
 }
 
-// flux finds out whether there are Kustomizations, and one in the home namespace.
+// flux finds out whether the Kustomization kind exists, and finds one in the home namespace.
 func (s *server) flux(ctx context.Context, t *team) error {
 	if t.home == "" {
 		return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
-// Limit is how long the server lets break-glass last.
+// Limit is the server's limit on the duration of break-glass.
 type Limit struct {
-	// Known says that Most is the server's, which is 0 if the server ignores break-glass. If it is not
-	// known, Why says why.
+	// Known says that Most is the server's limit, which is 0 if the server ignores break-glass. If it
+	// is unknown, Why says why.
 	Known bool
 	Most  time.Duration
 	Why   string
@@ -25,11 +25,11 @@ type Limit struct {
 const (
 	BreakGlassOpen    = "open"    // every image is allowed now
 	BreakGlassPlanned = "planned" // it begins later
-	BreakGlassUnknown = "unknown" // it is open if the server lets it count
+	BreakGlassUnknown = "unknown" // it is open if the server accepts it
 	BreakGlassOff     = "off"     // the annotations cannot be used
 )
 
-// BreakGlass is what the annotations of a Namespace say of break-glass that has not ended.
+// BreakGlass is the current or planned break-glass of a Namespace, from its annotations.
 type BreakGlass struct {
 	State  string `json:"state"`
 	From   string `json:"from,omitempty"`
@@ -41,7 +41,7 @@ type BreakGlass struct {
 	Why string `json:"why,omitempty"`
 }
 
-// breakGlassOf returns break-glass of a namespace, nil if there is none or if it has ended.
+// breakGlassOf returns break-glass of a namespace, nil without any or if it has ended.
 func breakGlassOf(n *corev1.Namespace, limit Limit, now time.Time) *BreakGlass {
 	if !slices.ContainsFunc(resolve.BreakGlassAnnotations(), func(key string) bool { _, has := n.Annotations[key]; return has }) {
 		return nil
@@ -72,7 +72,7 @@ func (b *BreakGlass) Opens() bool {
 	return b != nil && (b.State == BreakGlassOpen || b.State == BreakGlassUnknown)
 }
 
-// String says what break-glass does.
+// String describes the effect of break-glass.
 func (b BreakGlass) String() string {
 	which := "every image that no mandatory policy denies"
 	if b.OverrideMandatory {

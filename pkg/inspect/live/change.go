@@ -19,13 +19,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Change is what a preview adds to a cluster, replaces in it and removes from it.
+// Change is the set of objects that a preview adds, replaces and removes.
 type Change struct {
-	// Objects are as the cluster would have them: an object of the same kind, namespace and
-	// name is replaced.
+	// Objects replace objects of the same kind, namespace and name.
 	Objects resource.Objects
 	Delete  []policy.ObjectRef
-	// At is when the objects would be made: the older one of two Tenants counts.
+	// At is the creation time of the objects: the older one of two Tenants counts.
 	At time.Time
 	// SendSecrets lets the change send Secrets of the cluster to servers that do not get
 	// them now.
@@ -33,7 +32,7 @@ type Change struct {
 }
 
 // ClusterScoped reports whether the change has, or removes, cluster-scoped kinds of
-// landwaiter.dev, which may count in every namespace.
+// landwaiter.dev, which may affect every namespace.
 func (c Change) ClusterScoped() bool {
 	scoped := func(source policy.ObjectRef) bool {
 		kind, ours := v1beta1.KindNamed(source.Kind)
@@ -65,7 +64,7 @@ func named(kind string, object metav1.Object) policy.ObjectRef {
 	return policy.ObjectRef{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// resources keeps the age of what is replaced.
+// resources keeps the age of replaced objects.
 func (c Change) resources(old []v1beta1.Object, gone map[policy.ObjectRef]bool) []v1beta1.Object {
 	were := map[policy.ObjectRef]v1beta1.Object{}
 	for _, object := range old {
@@ -99,7 +98,7 @@ func (c Change) namespaces(old []corev1.Namespace) []corev1.Namespace {
 	return next
 }
 
-// replaced returns old without what is gone or made again, and made.
+// replaced returns old without removed and replaced objects, and with made.
 func replaced[T any](old, made []T, gone map[policy.ObjectRef]bool, ref func(T) policy.ObjectRef) []T {
 	without := maps.Clone(gone)
 	for _, object := range made {
@@ -109,8 +108,8 @@ func replaced[T any](old, made []T, gone map[policy.ObjectRef]bool, ref func(T) 
 	return append(kept, made...)
 }
 
-// ParseDeletion reads KIND/NAME or KIND/NAMESPACE/NAME of an object that a preview removes.
-// A kind is written as in a manifest or, as kubectl takes it, in lower case or the plural.
+// ParseDeletion reads KIND/NAME or KIND/NAMESPACE/NAME of an object that a preview removes. A
+// kind is written as in a manifest or, as kubectl accepts it, in lower case or the plural.
 func ParseDeletion(text string, namespace verify.Namespace) (policy.ObjectRef, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[len(parts)-1] == "" {
@@ -149,15 +148,14 @@ func same(text, kind, plural string) bool {
 	return strings.EqualFold(text, kind) || strings.EqualFold(text, plural)
 }
 
-// newlySent returns the Secrets that a change would send to a new server or over a new way,
+// newlySent returns the Secrets that a change would send to a new server or by a new route,
 // each with the resource of after that sends it. Touched are objects whose content differs
 // between before and after.
 //
-// The hosts in a pull secret say to whom its logins go. So a pull secret is newly sent only
-// if after has a store that before has not, whose proxy, authorities or plain HTTP let
-// somebody else answer for such a host, and a store with the secret is for that host. Stores of
-// all levels count for that, because those of the cluster say how the registries of the others
-// are reached.
+// The hosts in a pull secret determine where its logins go. So a pull secret is newly sent only
+// if after has a store that before lacks, whose proxy, CAs or plain HTTP let somebody else
+// answer for such a host, and a store with the secret is for that host. Stores of all levels
+// count, because the cluster's stores determine how the others reach their registries.
 func newlySent(before, after resource.Objects, touched map[policy.ObjectRef]bool) map[policy.ObjectRef]policy.ObjectRef {
 	known := sendings(before, nil)
 	newly := map[policy.ObjectRef]policy.ObjectRef{}
@@ -191,7 +189,7 @@ func newlySent(before, after resource.Objects, touched map[policy.ObjectRef]bool
 	return newly
 }
 
-// hostsOf returns the hosts that a resource sends to because images or evidence are there.
+// hostsOf returns the hosts of a resource's images, mirrors and evidence.
 func hostsOf(object v1beta1.Object) (hosts []string) {
 	for _, f := range resource.FieldsOf(object) {
 		if f.Use == resource.Registry || f.Use == resource.Place {
@@ -202,7 +200,7 @@ func hostsOf(object v1beta1.Object) (hosts []string) {
 	return hosts
 }
 
-// overlap reports whether two resources may send to one host. Patterns, and what is no host, may be any.
+// overlap reports whether two resources may send to one host. Patterns and invalid hosts may match any.
 func overlap(a, b []string) bool {
 	canonical := func(host string) string {
 		ref, err := image.Parse(host + "/x")
@@ -220,15 +218,15 @@ func overlap(a, b []string) bool {
 	})
 }
 
-// sending is a Secret with all that decides where it goes. With [resource.Authority] it is no
-// Secret, but a way to registries that may lead elsewhere.
+// sending is a Secret with everything that determines its destination. With
+// [resource.Authority] it is not a Secret, but a route to registries that may lead elsewhere.
 type sending struct {
 	use    resource.Use
 	secret policy.ObjectRef
 	to     string
 }
 
-// sendings returns what resources send, each with a resource that does.
+// sendings returns the Secrets that resources send, each with a resource that does.
 func sendings(o resource.Objects, touched map[policy.ObjectRef]bool) map[sending]policy.ObjectRef {
 	all, pulls := map[sending]policy.ObjectRef{}, o.PullSecrets()
 	for _, object := range o.Resources {
@@ -256,7 +254,7 @@ func sendings(o resource.Objects, touched map[policy.ObjectRef]bool) map[sending
 					changed = changed || touched[source]
 				case f.Use == resource.Credential:
 					sent = append(sent, sending{use: f.Use, secret: source})
-				case f.Use != resource.TrustMaterial && source.Kind == resource.KindSecret: // a key that is in a Secret is sent to nobody
+				case f.Use != resource.TrustMaterial && source.Kind == resource.KindSecret: // a key in a Secret is sent to nobody
 					sent = append(sent, sending{use: resource.PullSecret, secret: source})
 				}
 			}
@@ -273,14 +271,14 @@ func sendings(o resource.Objects, touched map[policy.ObjectRef]bool) map[sending
 	return all
 }
 
-// route returns a store without its pull secrets, which say themselves where they go, and
-// whether it lets somebody else than its registries answer for them.
+// route returns a store without its pull secrets, whose keys determine their destination, and
+// whether it lets anyone other than its registries answer for them.
 func route(spec v1beta1.StoreSpec) (v1beta1.StoreSpec, bool) {
 	spec.ImagePullSecrets, spec.ImagePullSecretsFrom = nil, nil
 	return spec, spec.CABundle != nil || len(spec.AdditionalCABundles) > 0 || spec.InsecurePlainHTTP || spec.Proxy != nil
 }
 
-// destination returns a text that is the same only for the same servers and ways.
+// destination returns a text that identifies the servers and routes of a resource.
 func destination(namespace string, changed bool, spec any) string {
 	text, err := json.Marshal([]any{namespace, changed, spec})
 	if err != nil {

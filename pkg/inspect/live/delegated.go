@@ -15,8 +15,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// delegated returns that a denial is unknown, and true, if an Exception names the image: only a ClusterException, which
-// the person cannot read, says whether the Exception counts.
+// delegated returns that a denial is unknown, and true, if an Exception names the image: only a ClusterException,
+// which the person cannot read, determines whether the Exception applies.
 func (s State) delegated(result verify.Result) (verify.Result, bool) {
 	if !s.exceptionsUnread() || s.mandatory(result.Verdict) {
 		return verify.Result{}, false
@@ -45,7 +45,7 @@ func (s State) exceptionsUnread() bool {
 	return slices.ContainsFunc(s.Objects.Unreadable, func(u resource.Unreadable) bool { return u.Source.Kind == v1beta1.KindClusterException })
 }
 
-// mandatory reports whether a denial is, or may be, of a mandatory policy too: no Exception lifts that.
+// mandatory reports whether a denial is, or may be, also a mandatory policy's: no Exception lifts that.
 func (s State) mandatory(denied policy.Verdict) bool {
 	return slices.ContainsFunc(denied.Objections(), func(o policy.Objection) bool {
 		return slices.ContainsFunc(s.Objects.Resources, func(object v1beta1.Object) bool {
@@ -55,7 +55,7 @@ func (s State) mandatory(denied policy.Verdict) bool {
 	})
 }
 
-// exceptionsFor returns the Exceptions that name an image where they can count in a namespace.
+// exceptionsFor returns the Exceptions that name an image and can apply in a namespace.
 func (s State) exceptionsFor(namespace verify.Namespace, ref image.Reference) (found []*v1beta1.Exception) {
 	home := ""
 	if holder := tenantsOf(s.Objects).Holder(string(namespace)); holder != nil {
@@ -69,8 +69,8 @@ func (s State) exceptionsFor(namespace verify.Namespace, ref image.Reference) (f
 	return found
 }
 
-// inForce returns what the condition Effective says of an Exception that counts, "" if the server has not looked at
-// this text of it. It returns false if the exception has expired or the server says that it allows nothing.
+// inForce returns the message of an Exception's condition Effective, "" if the server has not processed this
+// version of it. It returns false if the exception has expired or the server says that it allows nothing.
 func inForce(x *v1beta1.Exception) (said string, now bool) {
 	if _, over := endedAt(x, time.Now()); over {
 		return "", false
@@ -82,7 +82,7 @@ func inForce(x *v1beta1.Exception) (said string, now bool) {
 	return shown(effective.Message), effective.Status == metav1.ConditionTrue
 }
 
-// endedAt returns when an exception ended, and true if it has by a time.
+// endedAt returns when an exception ended, and whether it has by a time.
 func endedAt(object v1beta1.Object, now time.Time) (time.Time, bool) {
 	spec := exceptionOf(object)
 	if spec == nil {

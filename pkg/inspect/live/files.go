@@ -19,8 +19,8 @@ import (
 )
 
 // FileUses returns the images of the Pods and workloads in files, directories or, for
-// [configdir.Standard], standard input, and how many objects of other kinds there are.
-// Objects without a namespace are in the given one. It fails for text that cannot be read.
+// [configdir.Standard], standard input, and the number of objects of other kinds. Objects
+// without a namespace are in the given one. It fails for invalid text.
 func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace verify.Namespace) ([]Use, int, error) {
 	files, err := configdir.ReadIn(ctx, string(namespace), paths, stdin)
 	if err != nil {
@@ -30,7 +30,7 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 	u, others := &uses{of: map[useKey]*Use{}}, 0
 	for _, d := range files.Declarations {
 		switch {
-		case d.Err != nil && !d.Ignored && d.JSON == nil: // it may have items, as a list has
+		case d.Err != nil && !d.Ignored && d.JSON == nil: // it may have items, as a list
 			return nil, 0, fmt.Errorf("%s:%d: %w", d.File, d.Line, d.Err)
 		case hasItems(d.JSON) || hasItems(d.Foreign):
 			return nil, 0, fmt.Errorf("%s:%d: %s: for kubectl, an object with items is a list, but only apiVersion v1, kind List is supported: change apiVersion and kind, or write each item as a document", d.File, d.Line, d.Source)
@@ -51,7 +51,7 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 			others++
 			continue
 		}
-		of.Meta.OwnerReferences = nil // a file has what it has, whoever made it
+		of.Meta.OwnerReferences = nil // in a file, owners do not matter
 		forgetStatus(object)
 		if of.Meta.Namespace != "" {
 			if _, err := verify.ParseNamespace(of.Meta.Namespace); err != nil {
@@ -72,8 +72,8 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 	return found, others, nil
 }
 
-// forgetStatus removes the status of what may have ended: an API server drops it when the
-// object is created, so the containers of a manifest always run.
+// forgetStatus removes the status of objects that may have ended: an API server drops it when
+// the object is created, so the containers of a manifest always run.
 func forgetStatus(object runtime.Object) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -88,7 +88,7 @@ func forgetStatus(object runtime.Object) {
 func hasItems(text []byte) bool {
 	var object map[string]any
 	if len(text) == 0 || utiljson.Unmarshal(text, &object) != nil {
-		return false // what cannot be read is refused elsewhere
+		return false // unreadable content is refused elsewhere
 	}
 	_, ok := object["items"].([]any)
 	return ok

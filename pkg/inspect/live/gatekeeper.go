@@ -2,11 +2,11 @@ package live
 
 import "fmt"
 
-// DoesToExempt is what Gatekeeper does in a namespace that is exempt.
+// DoesToExempt is Gatekeeper's action in an exempt namespace.
 const DoesToExempt = "admits every pod, without asking Landwaiter"
 
-// GatekeeperDoes says in a sentence what Gatekeeper does about a pod whose image is not allowed, "" if
-// that is not known.
+// GatekeeperDoes says in a sentence what Gatekeeper does with a pod whose image is not allowed, "" if
+// that is unknown.
 func (n NamespaceStatus) GatekeeperDoes() string {
 	if n.Exempt {
 		return "exempt: " + DoesToExempt

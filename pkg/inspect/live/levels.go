@@ -13,12 +13,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Level is one place that the rules of a namespace can come from.
+// Level is one source of a namespace's rules.
 type Level struct {
-	Name string // as [resolve.Choice] has it: namespace, tenant or cluster
+	Name string // as in [resolve.Choice]: namespace, tenant or cluster
 	// Namespace contains the resources, "" at the cluster's level.
 	Namespace verify.Namespace
-	// Resources are those of kinds that decide, sorted by kind and name.
+	// Resources are the resources of deciding kinds, sorted by kind and name.
 	Resources []Placed
 	// Unread are the kinds that the person may not list here.
 	Unread []string
@@ -28,37 +28,38 @@ type Level struct {
 type Placed struct {
 	Ref  policy.ObjectRef
 	Kind string // without the prefix Cluster
-	// Policy is a policy as the person may read it, nil for other kinds. It is not to be changed.
+	// Policy is a policy as the person may read it, nil for other kinds. Callers must not change
+	// it.
 	Policy v1beta1.Object
-	// Applies says that the resource counts in the namespace. If it does not, Why says which
-	// nearer or further level does. Mandatory policies apply in any case, and policies that warn
-	// deny nothing.
+	// Applies says that the resource applies in the namespace. If it does not, Why names the
+	// level that applies instead. Mandatory policies always apply, and policies that warn deny
+	// nothing.
 	Applies, Mandatory, Warns bool
 	Why                       string
 	// Broken is the reason for which the resource is not Ready, "" if it is.
 	Broken string
-	// Denies is the policy that cannot be used, and because of which the level of p denies every
-	// image; the zero value if there is none.
+	// Denies is the unusable policy that makes the level of p deny every image; the zero value
+	// if there is none.
 	Denies policy.ObjectRef
-	// Instead is the level whose resources of the kind apply in place of this one, "" if this one
+	// Instead is the level whose resources of the kind apply instead of this one, "" if this one
 	// applies.
 	Instead string
-	// ForMandatory says of a Verifier or Store of the cluster that does not apply that mandatory
-	// policies use it.
+	// ForMandatory says that mandatory policies use a Verifier or Store of the cluster that does
+	// not apply otherwise.
 	ForMandatory bool
 }
 
-// End is when something ends that images depend on.
+// End is the expiry of something that images depend on.
 type End struct {
 	Source policy.ObjectRef
 	At     time.Time
 	// What ends: EndOfTrust, EndOfException, EndOfDelegation or EndOfBreakGlass.
 	What string
-	// Why is the reason that a person gave for an exception or break-glass, as one line.
+	// Why is a person's reason for an exception or break-glass, as one line.
 	Why string
 }
 
-// What an [End] is about.
+// The types of an [End].
 const (
 	EndOfTrust      = "trust"
 	EndOfException  = "exception"
@@ -69,7 +70,7 @@ const (
 // LevelUnknown is the level of a kind if the person may not read all resources that may apply.
 const LevelUnknown = "unknown"
 
-// ruled answers which rules apply in namespaces, by objects alone. It needs neither Secrets nor
+// ruled determines the rules of namespaces from objects alone. It needs neither Secrets nor
 // registries.
 type ruled struct {
 	objects  resource.Objects
@@ -96,14 +97,14 @@ func newRuled(o resource.Objects) *ruled {
 	return r
 }
 
-// kindsThatFallBack are chosen from the nearest level that has them.
+// kindsThatFallBack apply from the nearest level that has them.
 func kindsThatFallBack() []string {
 	return []string{v1beta1.KindVerificationPolicy, v1beta1.KindVerifier, v1beta1.KindStore}
 }
 
 func kindOrder(kind string) int { return slices.Index(kindsThatFallBack(), kind) }
 
-// placedOf returns what a level shows of an object, and false for kinds that do not fall back.
+// placedOf returns a level's view of an object, and false for kinds that do not fall back.
 func placedOf(object v1beta1.Object) (Placed, bool) {
 	ref := resource.RefOf(object)
 	p := Placed{Ref: ref, Kind: strings.TrimPrefix(ref.Kind, "Cluster")}
@@ -120,7 +121,7 @@ func placedOf(object v1beta1.Object) (Placed, bool) {
 	return p, kindOrder(p.Kind) >= 0
 }
 
-// describe adds to n which rules apply.
+// describe adds the applicable rules to n.
 func (r *ruled) describe(n *NamespaceStatus) {
 	n.Mandatory, n.Unreadable = r.names, unreadableIn(r.objects, n.Namespace)
 	n.Rules = append(n.Rules, Choices(r.snapshot, n.Namespace)...)
@@ -141,14 +142,14 @@ func (r *ruled) describe(n *NamespaceStatus) {
 	n.Levels = append(n.Levels, r.level(n, resolve.LevelCluster, verify.Cluster))
 	for _, c := range r.snapshot.For(n.Namespace).Contacts() {
 		switch {
-		case c.Policy == (policy.ObjectRef{}), c.Policy.Kind == v1beta1.KindTenant: // the built-in rule, or what a broken Tenant denies: it is the first
+		case c.Policy == (policy.ObjectRef{}), c.Policy.Kind == v1beta1.KindTenant: // the built-in rule, or the denial of a broken Tenant: it is the first
 		default:
 			n.Contacts = append(n.Contacts, Contact{c.Policy, c.Text})
 		}
 	}
 }
 
-// level returns what one level has, and which of it applies in a namespace.
+// level returns one level's resources, and which of them apply in a namespace.
 func (r *ruled) level(n *NamespaceStatus, name string, at verify.Namespace) Level {
 	l := Level{Name: name, Namespace: at}
 	for _, p := range r.placed[at] {
@@ -164,7 +165,7 @@ func (r *ruled) level(n *NamespaceStatus, name string, at verify.Namespace) Leve
 	return l
 }
 
-// settle says whether p applies by the rules of n, and why or why not.
+// settle determines whether p applies by the rules of n, and why or why not.
 func (p *Placed) settle(n *NamespaceStatus) {
 	var instead []string
 	for _, c := range n.Rules {
@@ -185,7 +186,8 @@ func (p *Placed) settle(n *NamespaceStatus) {
 	p.Why = strings.Join(instead, "; ")
 }
 
-// ends returns what ends, the next end first. What ended more than a week ago is left out.
+// ends returns all expiries, the next one first. It omits those that are more than a week
+// old.
 func (r *ruled) ends(now time.Time, limit Limit) []End {
 	found := []End{}
 	add := func(e End) {
@@ -212,7 +214,7 @@ func (r *ruled) ends(now time.Time, limit Limit) []End {
 		if spec.Delegate != nil {
 			what = EndOfDelegation
 		}
-		if until, err := time.Parse(time.RFC3339, spec.Until); err == nil && (until.Before(now) || resource.Lacks(object, v1beta1.ConditionReady) == nil) { // else it allows nothing that could end
+		if until, err := time.Parse(time.RFC3339, spec.Until); err == nil && (until.Before(now) || resource.Lacks(object, v1beta1.ConditionReady) == nil) { // otherwise it allows nothing that could end
 			add(End{Source: resource.RefOf(object), At: until, What: what, Why: shown(spec.Reason)})
 		}
 	}
@@ -242,9 +244,9 @@ func exceptionOf(object v1beta1.Object) *v1beta1.ExceptionSpec {
 	return nil
 }
 
-// StatusOf returns what resources alone say of the namespaces in them: which rules apply, and what
-// ends. Problems are those of reading and compiling these resources. Nothing runs in files, so
-// nothing is counted.
+// StatusOf returns the status of the namespaces in resources, from the resources alone: which
+// rules apply, and what expires. Problems are the problems of reading and compiling these
+// resources. Nothing runs in files, so it counts nothing.
 func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) Status {
 	r := newRuled(o)
 	for _, list := range r.placed {
@@ -276,10 +278,10 @@ func (n NamespaceStatus) Knows(kind string) bool {
 	return !slices.ContainsFunc(n.Rules, func(c Choice) bool { return c.Kind == kind && c.Level == LevelUnknown })
 }
 
-// Choices says which level decides about each kind in a namespace. Every command and the page read
-// it here. If the person cannot read everything that decides, each kind has the level [LevelUnknown].
-// Mandatory policies are known all the same if the person can list ClusterVerificationPolicies: they
-// apply whoever holds the namespace.
+// Choices returns the level that decides about each kind in a namespace, for every command and the
+// page. If the person cannot read everything that decides, each kind has the level [LevelUnknown].
+// Mandatory policies are known if the person can list ClusterVerificationPolicies: they apply
+// regardless of the namespace's Tenant.
 func Choices(snapshot *resolve.Snapshot, namespace verify.Namespace) []Choice {
 	unreadable := snapshot.Unreadable(namespace)
 	choices := []Choice{}
@@ -297,7 +299,7 @@ func Choices(snapshot *resolve.Snapshot, namespace verify.Namespace) []Choice {
 		made := Choice(c)
 		made.Applied = slices.DeleteFunc(append([]policy.ObjectRef{}, c.Applied...), func(source policy.ObjectRef) bool { return expired(snapshot, source) })
 		if len(made.Applied) < len(c.Applied) && len(made.Applied) == 0 {
-			continue // it said what exceptions allow that have expired
+			continue // it described expired exceptions
 		}
 		choices = append(choices, made)
 	}
@@ -307,7 +309,7 @@ func Choices(snapshot *resolve.Snapshot, namespace verify.Namespace) []Choice {
 	return choices
 }
 
-// expired reports whether an exception has expired. Snapshots keep it until it is deleted.
+// expired reports whether an exception has expired. Snapshots contain it until it is deleted.
 func expired(snapshot *resolve.Snapshot, source policy.ObjectRef) bool {
 	if strings.TrimPrefix(source.Kind, "Cluster") != v1beta1.KindException {
 		return false

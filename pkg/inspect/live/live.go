@@ -1,7 +1,7 @@
 // Package live reads a cluster as one person: Landwaiter's resources, the Secrets and the
-// like that they name, and the images of pods and workloads. It writes nothing, except that
-// it asks the API server what Landwaiter's account may read, and uses no permissions but the
-// person's. What the person cannot read is [resource.Unreadable].
+// like that they name, and the images of pods and workloads. It writes nothing, except for
+// access reviews that ask what Landwaiter's account may read, and uses only the person's
+// permissions. Objects that the person cannot read are [resource.Unreadable].
 package live
 
 import (
@@ -34,7 +34,8 @@ type Person struct {
 	schemas resource.Schemas
 }
 
-// New returns the cluster of config as the person of config sees it. What schemas refuse denies.
+// New returns the cluster of config with the permissions of its user. Objects that schemas
+// refuse deny.
 func New(config *rest.Config, schemas resource.Schemas) (*Person, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
@@ -58,7 +59,7 @@ func New(config *rest.Config, schemas resource.Schemas) (*Person, error) {
 	return &Person{client: made, reports: reports, schemas: schemas}, nil
 }
 
-// Client returns the client of the person, for reads that this package has no method for.
+// Client returns the person's client, for reads that this package has no method for.
 func (p *Person) Client() client.Reader { return p.client }
 
 // Decider decides about images by the objects of a [State].
@@ -68,7 +69,7 @@ type Decider interface {
 	Unproven(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
 }
 
-// Judging returns what decides as far as the person can know it.
+// Judging returns a decider, as far as the person can read the rules.
 func (s State) Judging(by Decider) Judge {
 	return func(ctx context.Context, use Use, ref image.Reference) verify.Result {
 		if use.Untagged {
@@ -78,8 +79,8 @@ func (s State) Judging(by Decider) Judge {
 	}
 }
 
-// WithoutBreakGlass leaves break-glass out of s, for anyone who does not know whether the server
-// lets it count, and why. Where it would be in force now, a denial says so.
+// WithoutBreakGlass removes break-glass from s if it is unknown whether the server accepts it;
+// why is the reason. Where it would be in force now, a denial says so.
 func (s *State) WithoutBreakGlass(why string, now time.Time) {
 	s.unsure = map[verify.Namespace]string{}
 	s.Objects.Namespaces = slices.Clone(s.Objects.Namespaces)
@@ -95,8 +96,8 @@ func (s *State) WithoutBreakGlass(why string, now time.Time) {
 	}
 }
 
-// known returns a result with what the person cannot know of it: an exception might lift a denial. Break-glass is
-// an annotation of the Namespace, and counts if the server says so.
+// known adds to a result what the person cannot know: an exception might lift a denial. Break-glass is an
+// annotation of the Namespace, and counts if the server accepts it.
 func (s State) known(result verify.Result) verify.Result {
 	if result.Verdict.Outcome() != policy.Denied {
 		return result
@@ -124,11 +125,11 @@ func lifts(source policy.ObjectRef, namespace verify.Namespace) bool {
 	return strings.HasPrefix(source.Kind, "ClusterException") || strings.HasPrefix(source.Kind, "Exception")
 }
 
-// ClusterRoles of the chart, by their names if the release is called landwaiter.
-// ReaderRole reads the rules of a namespace and what runs there, but no Secrets; admins of
-// the namespace have all of it, so they may bind it. ClusterReaderRole reads the rules of the
-// cluster that name no team, and TenantReaderRole Tenants and the others. ReportReaderRole reads
-// reports, as the roles view, edit and admin do.
+// ClusterRoles of the chart, with their names for a release named landwaiter. ReaderRole reads a
+// namespace's rules and what runs there, but no Secrets; admins of the namespace have all of
+// these permissions, so they may bind it. ClusterReaderRole reads the cluster's rules that name
+// no team, and TenantReaderRole Tenants and the other rules. ReportReaderRole reads reports, as
+// the roles view, edit and admin do.
 const (
 	ReaderRole        = "landwaiter-reader"
 	ClusterReaderRole = "landwaiter-cluster-reader"
@@ -136,7 +137,7 @@ const (
 	ReportReaderRole  = "landwaiter-report-reader"
 )
 
-// Right is a permission that the person lacks.
+// Right is a missing permission of the person.
 type Right struct {
 	Verb      string
 	Resource  schema.GroupResource
@@ -180,8 +181,8 @@ func (r Right) Remedy() string {
 	return "ask a cluster admin to bind ClusterRole " + role
 }
 
-// within returns the namespace in which a RoleBinding grants the permission, "" if none does. That lets people get the
-// Namespace itself, too.
+// within returns the namespace in which a RoleBinding grants the permission, "" if none does. The binding also lets
+// people get the Namespace itself.
 func (r Right) within() string {
 	if r.Resource.Group == "" && r.Resource.Resource == "namespaces" {
 		return r.Name
@@ -194,7 +195,7 @@ func (r Right) namesTeams() bool {
 	return r.Resource.Group == v1beta1.GroupVersion.Group && r.Name == "" && slices.Contains([]string{tenantsPlural, "clusterexceptions", "clusterquotas"}, r.Resource.Resource)
 }
 
-// MissingError is the error for a read without which there is nothing to say.
+// MissingError is the error of a read without which there is no answer.
 type MissingError struct{ Right Right }
 
 // Error says which permission is missing, and how to get it.

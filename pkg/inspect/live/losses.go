@@ -16,7 +16,7 @@ type Rules interface {
 	For(namespace verify.Namespace) *verify.Config
 }
 
-// Loss is a rule that would no longer judge some running images which it judges now.
+// Loss is a rule that would no longer judge some running images that it judges now.
 type Loss struct {
 	Policy policy.ObjectRef `json:"policy"`
 	Rule   int              `json:"rule"` // counted from 1 in the policy
@@ -48,8 +48,8 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s %s no longer judged by rule %d of %s, which matched %s: %s", images, verb, l.Rule, l.Policy, them, some)
 }
 
-// Lose notes in rows the rules that judge an image before and would not judge it after. An image that would be newly
-// denied loses nothing that matters.
+// Lose adds to rows the rules that judge an image before and would not judge it after. A newly denied image needs no
+// such note.
 func Lose(rows []Row, before, after Rules) {
 	for i := range rows {
 		ref, err := image.Parse(rows[i].Image)
@@ -65,7 +65,7 @@ func Lose(rows []Row, before, after Rules) {
 	}
 }
 
-// lossOf compares a rule that judges an image now with all that would.
+// lossOf compares a rule that judges an image now with all rules that would.
 func lossOf(now verify.Judging, then []verify.Judging) (Loss, bool) {
 	loss := Loss{Policy: now.Policy, Rule: now.Rule}
 	for _, j := range then {
@@ -75,7 +75,7 @@ func lossOf(now verify.Judging, then []verify.Judging) (Loss, bool) {
 			return Loss{}, false
 		case j.Warns && !now.Warns:
 			loss.OnlyWarns = true
-		case j.Rule == now.Rule: // someone changed what it requires, and still means these images
+		case j.Rule == now.Rule: // someone changed its requirements, and it is still for these images
 			return Loss{}, false
 		default:
 			loss.Then = j.Rule
@@ -84,7 +84,8 @@ func lossOf(now verify.Judging, then []verify.Judging) (Loss, bool) {
 	return loss, true
 }
 
-// Losses sums up what the rows lose, most images first, at most [maxLosses] rules, and how many more there are.
+// Losses sums the losses of rows, most images first, at most [maxLosses] rules, and returns the number of
+// further ones.
 func Losses(rows []Row) (losses []Loss, more int) {
 	losses = []Loss{}
 	for _, row := range rows {

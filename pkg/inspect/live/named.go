@@ -9,9 +9,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Named returns uses with the images that exceptions of the change are for, marked: a preview answers for
-// them even if nothing changes. An image that an exception names without a wildcard is added where nothing
-// runs it. State is what the change leads to.
+// Named returns uses with the images that exceptions of the change name, marked: a preview answers for
+// them even if nothing changes. If an exception names an image without a wildcard and nothing runs it,
+// Named adds the image. State is the state after the change.
 func (c Change) Named(uses []Use, state State) []Use {
 	entries := entriesOf(c.Objects.Resources)
 	if len(entries) == 0 {
@@ -70,7 +70,7 @@ type entry struct {
 	runsIn     map[verify.Namespace]bool
 }
 
-// entriesOf returns what exceptions among objects say of images. Entries that cannot be used are left out.
+// entriesOf returns the image entries of exceptions among objects. It omits invalid entries.
 func entriesOf(objects []v1beta1.Object) (all []*entry) {
 	for _, object := range objects {
 		spec := exceptionOf(object)
@@ -102,7 +102,7 @@ func (e *entry) has(ref image.Reference) bool {
 
 func (e *entry) everywhere() bool { return slices.Contains(e.namespaces, v1beta1.EveryNamespace) }
 
-// countsIn reports whether the exception can count in a namespace with a Tenant's home namespace, "" if it
+// countsIn reports whether the exception can apply in a namespace with a Tenant's home namespace, "" if it
 // has none.
 func (e *entry) countsIn(namespace, home string) bool {
 	if e.own != "" {

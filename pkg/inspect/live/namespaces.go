@@ -14,8 +14,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// namespaces reads some namespaces, and the home namespaces of the Tenants that hold them before or
-// after a change.
+// namespaces reads some namespaces, and the home namespaces of their Tenants before or after a
+// change.
 func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, change Change) error {
 	r.scope = slices.Compact(slices.Sorted(slices.Values(wanted)))
 	if err := r.each(ctx, r.scope); err != nil {
@@ -44,8 +44,8 @@ func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, cha
 
 const tenantsPlural = "tenants"
 
-// ownTenants reads the Tenants that the labels of the namespaces name, one by one, if the person cannot list Tenants:
-// a team can read its own.
+// ownTenants reads the Tenants in the labels of the namespaces, one by one, if the person cannot list Tenants: a team
+// can read its own.
 func (r *reading) ownTenants(ctx context.Context) error {
 	i := slices.IndexFunc(r.objects.Unreadable, func(u resource.Unreadable) bool { return u.Source.Kind == v1beta1.KindTenant })
 	if i < 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
-// Notes says what a reader should know about s: what is missing, and what is not shown.
+// Notes returns notes about s: what is missing, and what is not shown.
 func (s Status) Notes() []string {
 	notes := []string{}
 	notes = append(notes, s.stopped()...)
@@ -54,8 +54,8 @@ func (s Status) Notes() []string {
 	return notes
 }
 
-// Unreadable says once, before any answer, what a person lacks to decide in the namespaces of s by a snapshot of its
-// objects, and which roles would help.
+// Unreadable lists, once and before any answer, what a person lacks to decide in the namespaces of s by a snapshot
+// of its objects, and which roles would help.
 func (s State) Unreadable(snapshot *resolve.Snapshot) []string {
 	var rights []Right
 	var others, namespaces []string
@@ -72,7 +72,7 @@ func (s State) Unreadable(snapshot *resolve.Snapshot) []string {
 			}
 		}
 	}
-	slices.SortStableFunc(rights, func(a, b Right) int { // what a team can get comes first
+	slices.SortStableFunc(rights, func(a, b Right) int { // permissions that a team can get come first
 		return cmp.Compare(map[bool]int{true: 1}[a.namesTeams()], map[bool]int{true: 1}[b.namesTeams()])
 	})
 	var lines []string
@@ -82,7 +82,7 @@ func (s State) Unreadable(snapshot *resolve.Snapshot) []string {
 	if len(namespaces) > 0 {
 		lines = append(lines, "you cannot read everything that decides in "+strings.Join(namespaces, ", ")+", so the images there are undecided:")
 	}
-	// The rules of a namespace that is not read may leave nothing to those of the cluster.
+	// The rules of an unreadable namespace may leave nothing to the cluster's.
 	rest := slices.DeleteFunc(slices.Clone(rights), func(r Right) bool { return r.within() == "" && r.Resource.Resource != tenantsPlural })
 	first := slices.ContainsFunc(rest, func(r Right) bool { return r.within() != "" }) && len(rest) < len(rights)
 	if first {
@@ -125,7 +125,7 @@ func Grouped(rights []Right) []string {
 	return lines
 }
 
-// stopped says that Landwaiter may not answer, and how old the latest report is if it is older than [staleReport].
+// stopped says that Landwaiter may not answer, and the age of the latest report if it is older than [staleReport].
 func (s Status) stopped() []string {
 	if s.Stopped.IsZero() && s.Unwatched == "" {
 		return nil

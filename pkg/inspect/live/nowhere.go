@@ -9,8 +9,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Nowhere says which resources of the change are in, or name, namespaces that would not exist, one line for each
-// namespace. After must have all namespaces. A Tenant makes its own.
+// Nowhere names objects of the change that are in, or name, namespaces that would not exist, one line for each
+// namespace. After must have all namespaces. A Tenant creates its own.
 func (c Change) Nowhere(after State) (lines []string) {
 	var names []string
 	for i := range after.Objects.Namespaces {

@@ -14,23 +14,23 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
-// Comparison says what the repository that an image names has, and the locations that are
-// read in its stead do not. It is for people, and decides nothing.
+// Comparison lists what the repository that an image names has, and its mirrors lack. It is
+// for people, and decides nothing.
 type Comparison struct {
-	// Instead are the locations that are read in stead of the origin, for the image and for
-	// evidence. Without one, there is nothing to compare.
+	// Instead are the locations that are read instead of the origin, for the image and for
+	// evidence. If it is empty, there is nothing to compare.
 	Instead []string
 	Origin  string
 	// Mirrored and Original are the digests of the image, each empty with an error.
 	Mirrored, Original       digest.Digest
 	MirroredErr, OriginalErr error
-	// Missing are manifests that refer to the image at the origin and at none of the other
+	// Missing are manifests that refer to the image at the origin but at none of the other
 	// locations, and MissingErr says why there may be more.
 	Missing    []digest.Digest
 	MissingErr error
 }
 
-// CompareOrigin looks an image and its evidence up where they are read in a namespace, and in the
+// CompareOrigin looks up an image and its evidence at the namespace's locations, and in the
 // image's own repository.
 func CompareOrigin(ctx context.Context, snapshot *resolve.Snapshot, namespace verify.Namespace, ref image.Reference) Comparison {
 	return compare(ctx, snapshot.For(namespace).Tiers[0].Registry.Locations(ref), snapshot.Origin(namespace).Locations(ref), ref)
@@ -81,7 +81,8 @@ func digestAt(ctx context.Context, locations verify.Locations, ref image.Referen
 	return found.Digest, err
 }
 
-// listedAt returns what refers to subject at locations, and an error if there may be more.
+// listedAt returns the manifests that refer to subject at locations, and an error if there
+// may be more.
 func listedAt(ctx context.Context, locations []verify.Location, subject image.Reference) (all []digest.Digest, err error) {
 	for _, l := range locations {
 		found, failed := l.Referrers(ctx, subject)
@@ -98,7 +99,7 @@ func listedAt(ctx context.Context, locations []verify.Location, subject image.Re
 	return all, err
 }
 
-// Sentences says what differs, for people.
+// Sentences describes the differences.
 func (c Comparison) Sentences() []string {
 	if len(c.Instead) == 0 {
 		return []string{"no mirror and no evidence repository applies: everything is read at " + c.Origin}

@@ -13,11 +13,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Unknown is the answer of a preview about what the person may not read or reach.
+// Unknown is the answer of a preview about objects that the person may not read or reach.
 const Unknown verify.Answer = "unknown"
 
 // AnswerOf returns the answer of a preview, which does not tell why an image is allowed: that is in
-// the verdict. A warning about evidence that could not be read is unknown, as a denial would be.
+// the verdict. A warning about unreadable evidence is unknown, as a denial would be.
 func AnswerOf(r verify.Result) verify.Answer {
 	switch answer := r.Answer(); {
 	case answer == verify.AnswerUndecided, r.Verdict.Doubtful:
@@ -30,41 +30,41 @@ func AnswerOf(r verify.Result) verify.Answer {
 	return verify.AnswerAllowed
 }
 
-// Row is one image of a namespace as it is judged now and as it would be.
+// Row is one image of a namespace with its current and its previewed answer.
 type Row struct {
 	Use
 	Before, After verify.Result
 	Lost          []Loss // rules that judge the image now and would not
 }
 
-// Changes reports whether the answer would be another one, or is not known.
+// Changes reports whether the answer would change, or is unknown.
 func (r Row) Changes() bool {
 	return r.From() != r.To() || r.Unknown()
 }
 
-// Shows reports whether a person should see the row: something changes, or an exception is for the image.
+// Shows reports whether to show the row: something changes, or an exception names the image.
 func (r Row) Shows() bool { return r.Named || r.Changes() }
 
-// From returns what is answered now.
+// From returns the current answer.
 func (r Row) From() verify.Answer { return AnswerOf(r.Before) }
 
-// To returns what would be answered.
+// To returns the previewed answer.
 func (r Row) To() verify.Answer { return AnswerOf(r.After) }
 
 // Unknown reports whether either answer is unknown.
 func (r Row) Unknown() bool { return r.From() == Unknown || r.To() == Unknown }
 
-// Breaks reports whether the image would be denied and is known not to be already. If what
-// it is now is unknown, the row is.
+// Breaks reports whether the image would be denied and is not known to be denied now. If its
+// current answer is unknown, the row is.
 func (r Row) Breaks() bool {
 	return r.To() == verify.AnswerDenied && r.From() != verify.AnswerDenied && r.From() != Unknown
 }
 
-// Judge decides about the image of a use, parsed.
+// Judge decides about the parsed image of a use.
 type Judge func(ctx context.Context, use Use, ref image.Reference) verify.Result
 
-// Preview judges images as they are and as they would be, a few at a time. It calls done
-// after each, never twice at a time.
+// Preview judges images with the current and the previewed rules, a few at a time. It calls
+// done after each, one call at a time.
 func Preview(ctx context.Context, uses []Use, before, after Judge, done func()) []Row {
 	rows := make([]Row, len(uses))
 	var group errgroup.Group
@@ -83,7 +83,7 @@ func Preview(ctx context.Context, uses []Use, before, after Judge, done func()) 
 	return rows
 }
 
-// ask judges one image. Text that is no reference is denied, as the server does.
+// ask judges one image. Invalid references are denied, as by the server.
 func ask(ctx context.Context, judge Judge, use Use) verify.Result {
 	ref, err := image.Parse(use.Image)
 	if err != nil {
@@ -98,7 +98,7 @@ type Total struct {
 	Images    int                   `json:"images"`
 	Before    map[verify.Answer]int `json:"from"`
 	After     map[verify.Answer]int `json:"to"`
-	// Breaks counts the images that would be denied and are known not to be already.
+	// Breaks counts the images that would be denied and are not known to be denied now.
 	Breaks int `json:"breaks"`
 }
 

@@ -22,47 +22,46 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Scope says which namespaces are looked at.
+// Scope selects namespaces.
 type Scope struct {
-	// Namespaces are looked at, if All is not set.
+	// Namespaces are the selected ones, unless All is set.
 	Namespaces []verify.Namespace
 	All        bool
-	// BreakGlass is how long the server lets break-glass last, as far as the person knows. A status asks
-	// for it.
+	// BreakGlass is the server's limit on break-glass, as far as the person knows it. A status needs it.
 	BreakGlass Limit
-	// Action says what Gatekeeper does in a namespace with its labels about a pod whose image is not
-	// allowed, "" if that is not known, whether the namespace is exempt, and which entries of exemptImages
-	// it never asks about. A status asks for it.
+	// Action returns Gatekeeper's action in a namespace with its labels on a pod whose image is not
+	// allowed, "" if unknown, whether the namespace is exempt, and the entries of exemptImages that it
+	// never asks about. A status needs it.
 	Action func(name string, labels map[string]string) (action string, exempt bool, images []string)
-	// Stopped is when Landwaiter last renewed its Lease, if that is too long ago, and zero otherwise and if the person may
-	// not know. A status asks for it.
+	// Stopped is when Landwaiter last renewed its Lease, if that is too long ago. It is zero otherwise, or if the person
+	// may not read it. A status needs it.
 	Stopped time.Time
-	// Unwatched says why the person may not know that, "" if they may.
+	// Unwatched says why the person may not read that, "" if they may.
 	Unwatched string
-	// ClusterResourceNamespace is where objects that cluster resources reference are.
+	// ClusterResourceNamespace is the namespace of objects that cluster resources reference.
 	ClusterResourceNamespace string
 }
 
-// State is what a person may know of a cluster.
+// State is the part of a cluster that a person may read.
 type State struct {
 	Objects resource.Objects
-	// Namespaces are those of the scope, sorted. Missing are those of them that do not exist.
+	// Namespaces are the namespaces of the scope, sorted. Missing are those that do not exist.
 	Namespaces, Missing []verify.Namespace
-	// Rights are the missing permissions, each once.
+	// Rights are the distinct missing permissions.
 	Rights []Right
 
-	// unsure says why it is not known whether the server lets break-glass of a namespace count.
+	// unsure says why it is unknown whether the server accepts break-glass of a namespace.
 	unsure map[verify.Namespace]string
 }
 
-// Read returns the resources that decide in the namespaces of scope, with what they name.
+// Read returns the resources that decide in the namespaces of scope, with their references.
 // It fails if the API server does not answer.
 func (p *Person) Read(ctx context.Context, scope Scope) (State, error) {
 	before, _, err := p.Rehearse(ctx, scope, Change{})
 	return before, err
 }
 
-// Rehearse returns the state as it is and as change would make it.
+// Rehearse returns the current state and the state after change.
 func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (before, after State, err error) {
 	r := &reading{client: p.client, schemas: p.schemas, objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
 	if err := r.kinds(ctx, verify.Cluster, false); err != nil {
@@ -88,7 +87,7 @@ func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (befo
 	return before, after, nil
 }
 
-// reading collects what the person may read.
+// reading collects the objects that the person may read.
 type reading struct {
 	client  client.Client
 	schemas resource.Schemas
@@ -96,7 +95,7 @@ type reading struct {
 	scope   []verify.Namespace
 	missing []verify.Namespace
 	rights  []Right
-	// material holds the Secrets and the like that were read, nil for those that do not exist, and
+	// material has the Secrets and the like that were read, nil for those that do not exist, and
 	// unread says why others could not be read.
 	material map[policy.ObjectRef]runtime.Object
 	unread   map[policy.ObjectRef]string
@@ -119,8 +118,9 @@ func listing(kind v1beta1.Kind, level verify.Namespace) Right {
 	return Right{Verb: "list", Resource: runtimeschema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
 }
 
-// kinds reads the resources of a level: the cluster's, those of a namespace, or with all
-// those of every namespace. It reads several kinds at a time, and takes them in their order.
+// kinds reads the resources of a level: the cluster's, a namespace's, or with all the
+// resources of every namespace. It reads several kinds concurrently, and returns them in
+// their order.
 func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) error {
 	wanted := slices.DeleteFunc(v1beta1.Kinds(), func(kind v1beta1.Kind) bool { return kind.Namespaced != (all || level != verify.Cluster) })
 	items, errs := make([][]runtime.Object, len(wanted)), make([]error, len(wanted))
@@ -141,7 +141,7 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		switch {
 		case meta.IsNoMatchError(err) && kind.Name == v1beta1.KindClusterVerifier:
 			return errors.New("the cluster has no CRDs of Landwaiter: install it, or use --config-dir for files")
-		case meta.IsNoMatchError(err): // of a later version than the cluster has: there are none
+		case meta.IsNoMatchError(err): // of a later version than the cluster's: there are none
 		case apierrors.IsForbidden(err) && all:
 			for _, namespace := range r.scope {
 				r.cannotRead(policy.ObjectRef{Kind: kind.Name, Namespace: string(namespace)}, right)
@@ -160,8 +160,8 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 	return nil
 }
 
-// caught calls f and makes an error of a panic: in a goroutine of its own it would end the process,
-// and with it the page that shows what was read.
+// caught calls f and turns a panic into an error: in a separate goroutine it would end the process,
+// and with it the page.
 func caught(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -171,7 +171,7 @@ func caught(f func() error) (err error) {
 	return f()
 }
 
-// kind returns the resources of one kind as a replica keeps them.
+// kind returns the resources of one kind, reduced as in a replica.
 func (r *reading) kind(ctx context.Context, kind v1beta1.Kind, namespace string) (items []runtime.Object, err error) {
 	list, ok := kind.NewList().(client.ObjectList)
 	if !ok {
@@ -190,8 +190,8 @@ func (r *reading) kind(ctx context.Context, kind v1beta1.Kind, namespace string)
 	return items, err
 }
 
-// checked returns a resource that a cluster stored, or what stands for it if the schema refuses
-// it: see [resource.Refuse]. One without its spec is broken anyway.
+// checked returns a resource that a cluster stored, or its replacement if the schema refuses
+// it: see [resource.Refuse]. A resource without its spec is already broken.
 func (r *reading) checked(ctx context.Context, object v1beta1.Object) v1beta1.Object {
 	if resource.Missing(object) != nil {
 		return object
@@ -248,7 +248,7 @@ func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
 		if slices.Contains(r.scope, name) {
 			r.missing = append(r.missing, name)
 		}
-		return nil // of a home namespace that is missing the compiler says so
+		return nil // the compiler reports a missing home namespace
 	case err != nil:
 		return fmt.Errorf("get namespace %s: %w", name, err)
 	default:
@@ -257,10 +257,9 @@ func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
 	return r.kinds(ctx, name, false)
 }
 
-// fill adds what resources name to o, twice: pull secrets of ServiceAccounts are known only
-// once these are. What change deletes is not read from the cluster, which still
-// has it. A Secret that change would send elsewhere than before counts as unreadable: a change is
-// previewed before anybody trusts it.
+// fill adds the references of resources to o, in two rounds: pull secrets of ServiceAccounts are
+// only known after these. It does not read objects that change deletes. A Secret that change
+// would send elsewhere counts as unreadable: a change is previewed before anybody trusts it.
 func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource.Objects, change Change) error {
 	touched := presentIn(change.Objects)
 	for _, source := range change.Delete {
@@ -282,7 +281,7 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 				}
 				have[source] = true
 				if by, newly := sent[source]; newly {
-					if err := r.fetch(ctx, source); err != nil { // what does not exist is sent to nobody
+					if err := r.fetch(ctx, source); err != nil { // an object that does not exist is sent to nobody
 						return err
 					}
 					if r.material[source] == nil && r.unread[source] == "" {
@@ -317,7 +316,7 @@ func unsent(secret, by policy.ObjectRef) string {
 	return fmt.Sprintf("the change would let %s send %s to servers that do not receive it today; if you trust the change, use landwaiter preview --send-secrets", by, secret)
 }
 
-// presentIn returns the Secrets and the like that need not be read.
+// presentIn returns the Secrets and the like that are already present.
 func presentIn(o resource.Objects) map[policy.ObjectRef]bool {
 	have := map[policy.ObjectRef]bool{}
 	for i := range o.Secrets {

@@ -19,8 +19,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// reportPages opens one page of the reports of a namespace, or of all, as a list in JSON: those about
-// something or, for "", all of ours. The caller closes it. A page is not held in memory: one report may have a megabyte.
+// reportPages opens one page of the reports of a namespace, or of all, as a list in JSON: reports with a label value
+// or, for "", all of ours. The caller closes it. The page is not in memory: one report may have a megabyte.
 type reportPages func(ctx context.Context, namespace, about string, limit int64, next string) (io.ReadCloser, error)
 
 // newReportPages returns the pages of an API server.
@@ -50,15 +50,15 @@ func newReportPages(config *rest.Config, by *http.Client, mapper meta.RESTMapper
 	}, nil
 }
 
-// listed is what a page said besides its reports.
+// listed is the content of a page in addition to its reports.
 type listed struct {
 	next    string
 	reports int
 	bytes   int64
 }
 
-// readReports calls each for the reports of a page, one after the other. It gives each what it
-// could decode, and why that is not all. It fails for a report of more than maxReportBytes.
+// readReports calls each for the reports of a page, one after the other, with the decoded part
+// and the reason if that is incomplete. It fails for a report of more than maxReportBytes.
 func readReports(page io.Reader, each func(*report, error)) (of listed, err error) {
 	from := &allowance{from: page}
 	decoder := json.NewDecoder(from)
@@ -126,7 +126,7 @@ func items(decoder *json.Decoder, of *listed, value func() ([]byte, error), each
 	return err
 }
 
-// opens reads the beginning of an object or array.
+// opens reads the start of an object or array.
 func opens(decoder *json.Decoder, want json.Delim) error {
 	token, err := decoder.Token()
 	if err == nil && token != want {
@@ -138,7 +138,7 @@ func opens(decoder *json.Decoder, want json.Delim) error {
 // errReportSize is why the rest of a page is not read.
 var errReportSize = errors.New("one has more than 4 MiB")
 
-// allowance reads until nothing is left of what one value may take.
+// allowance limits how much one value may take.
 type allowance struct {
 	from io.Reader
 	left int
@@ -156,8 +156,8 @@ func (a *allowance) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nextLimit returns how many reports to ask for next, by how large those of the last page were. A
-// page at most doubles: small reports can stand before large ones.
+// nextLimit returns the number of reports to request next, by the size of those on the last page.
+// A page at most doubles: small reports can precede large ones.
 func nextLimit(last int64, of listed) int64 {
 	each := of.bytes / int64(max(of.reports, 1))
 	return min(max(reportPageBytes/max(each, 1), firstReports), 2*last, mostReports)

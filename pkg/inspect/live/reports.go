@@ -19,16 +19,16 @@ import (
 type reportReader struct {
 	pages  reportPages
 	now    time.Time
-	only   string  // what reports are about, "" for all
+	only   string  // label value of the reports, "" for all
 	none   bool    // the cluster has no such kind
 	rights []Right // that are missing
 	// unread says that the person may not read reports; where is the namespace, or all.
 	unread map[verify.Namespace]bool
 	found  map[verify.Namespace]*NamespaceStatus
-	// looked is how many reports of each namespace were looked at, and total of all.
+	// looked is the number of reports that were read in each namespace, and total in all.
 	looked map[verify.Namespace]int
 	total  int
-	// cut says that there are more than were looked at; where is the namespace, or all.
+	// cut says that there are further reports; where is the namespace, or all.
 	cut map[verify.Namespace]bool
 }
 
@@ -93,19 +93,19 @@ func (r *reportReader) page(ctx context.Context, namespace verify.Namespace, lim
 		}
 		r.looked[of]++
 		if broken != nil {
-			r.of(of).Ignored++ // not of our making
+			r.of(of).Ignored++ // not ours
 			return
 		}
 		r.add(read)
 	})
 }
 
-// newReportReader returns a reader that has read nothing.
+// newReportReader returns an empty reader.
 func newReportReader(pages reportPages, now time.Time) *reportReader {
 	return &reportReader{pages: pages, now: now, found: map[verify.Namespace]*NamespaceStatus{}, unread: map[verify.Namespace]bool{}, looked: map[verify.Namespace]int{}, cut: map[verify.Namespace]bool{}}
 }
 
-// of returns what is known of a namespace.
+// of returns the known data about a namespace.
 func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 	n := r.found[namespace]
 	if n == nil {
@@ -116,7 +116,7 @@ func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 	return n
 }
 
-// add takes over what one report says.
+// add adds the content of one report.
 func (r *reportReader) add(read *report) {
 	n := r.of(verify.Namespace(read.Namespace))
 	about := read.Labels[v1beta1.LabelReport]
@@ -157,8 +157,8 @@ func (r *reportReader) add(read *report) {
 	}
 }
 
-// workloads names the workloads that a result is about. A result that is about none has the
-// namespace as its subject.
+// workloads names the workloads of a result. A result without any has the namespace as its
+// subject.
 func (r *reportResult) workloads() []string {
 	names := []string{}
 	for _, s := range r.Subjects {
@@ -201,5 +201,5 @@ func (n *NamespaceStatus) denied(r *reportResult) {
 		Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast])})
 }
 
-// shown makes text of strangers fit for one line of a terminal.
+// shown makes strangers' text fit for one line of a terminal.
 func shown(text string) string { return policy.Shown(text, maxShownBytes) }

@@ -28,16 +28,16 @@ type Use struct {
 	// [MaxOwners].
 	Owners []string
 	Pods   int // that run, or are about to
-	// Named says that an exception of the change that is previewed is for the image. Then the image may
-	// have neither workloads nor pods.
+	// Named says that an exception in the previewed change names the image. Then the image may have
+	// neither workloads nor pods.
 	Named bool
-	// Untagged says that nothing runs the image, and that an exception names it without a tag and a digest. No tag is
-	// looked up: only rules and exceptions decide.
+	// Untagged says that nothing runs the image, and that an exception names it without a tag and a digest. Only
+	// rules and exceptions decide, without a lookup.
 	Untagged bool
 }
 
 // Running returns the images of running pods and of workloads in the namespaces of scope,
-// each once for a namespace, sorted, and the permissions without which some may be missing.
+// once per namespace, sorted, and the permissions without which some may be missing.
 func (p *Person) Running(ctx context.Context, scope Scope) ([]Use, []Right, error) {
 	namespaces := scope.Namespaces
 	if scope.All {
@@ -142,8 +142,8 @@ func (u *uses) sorted() []Use {
 	return all
 }
 
-// Governed returns the other namespaces in which the rules of a namespace hold, because it
-// is the home namespace of a Tenant in one of the states, and the permissions without which there may be
+// Governed returns the other namespaces to which a namespace's rules apply, because it is the home
+// namespace of a Tenant in one of the states. It also returns permissions without which there may be
 // more.
 func (p *Person) Governed(ctx context.Context, home verify.Namespace, states ...State) ([]verify.Namespace, []Right, error) {
 	r := &reading{client: p.client}

@@ -18,24 +18,24 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Server is what is known of the account that reads Secrets, ConfigMaps and ServiceAccounts
+// Server is the known state of the account that reads Secrets, ConfigMaps and ServiceAccounts
 // for the cluster's verdicts.
 type Server struct {
 	Namespace, Account string
 	// ReferenceReaderRole is the ClusterRole that a namespace binds to the account.
 	ReferenceReaderRole string
-	// Guessed says that the account has its usual name, for all that the person may know.
+	// Guessed says that the account is assumed to have its usual name.
 	Guessed bool
 }
 
-// grant is the command that lets the account read what a namespace has.
+// grant is the command that lets the account read references in a namespace.
 func (s Server) grant(namespace string) string {
 	return fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:%s", s.ReferenceReaderRole, namespace, s.ReferenceReaderRole, s.Namespace, s.Account)
 }
 
-// ReadableBy marks the objects that the server may not read as broken in states, as the
-// server does, and as unreadable where the person cannot find out. The first of the states is the
-// cluster as it is: only its conditions count.
+// ReadableBy marks the objects that the server may not read as broken in states, as the server
+// does, and as unreadable if the person cannot find out. The first of the states is the current
+// cluster: only its conditions count.
 func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State) error {
 	q := &readable{person: p, server: server, verdicts: map[policy.ObjectRef]readability{}}
 	q.fromConditions(states[0].Objects)
@@ -49,7 +49,7 @@ func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State
 		present := presentIn(*o)
 		for _, sources := range resolve.References(*o) {
 			for _, source := range sources {
-				// What does not exist, and what the person cannot see, is not allowed anyway.
+				// Objects that do not exist, or that the person cannot see, are not allowed anyway.
 				if _, said := q.verdicts[source]; !said && (!present[source] || unread[source]) {
 					continue
 				}
@@ -69,7 +69,7 @@ func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State
 	return nil
 }
 
-// readable finds out what the server may read, once for each object.
+// readable determines what the server may read, once for each object.
 type readable struct {
 	person   *Person
 	server   Server
@@ -86,8 +86,8 @@ func (q *readable) refused(source policy.ObjectRef) readability {
 	return readability{refused: errors.New("landwaiter has no permission to read it; grant it with: " + q.server.grant(source.Namespace))}
 }
 
-// fromConditions takes what the server says itself: a resource that it finds ready names
-// nothing that it cannot read. A refusal counts more than that, because it is newer.
+// fromConditions uses the server's own statements: a resource that it finds ready has
+// readable references. A refusal overrides that, because it is newer.
 func (q *readable) fromConditions(o resource.Objects) {
 	for _, refusing := range []bool{false, true} {
 		for _, object := range o.Resources {
@@ -113,7 +113,7 @@ func (q *readable) fromConditions(o resource.Objects) {
 	}
 }
 
-// names reports whether a message names an object, and not only one whose name begins alike.
+// names reports whether a message names an object, and not only one with a longer name.
 func names(message string, source policy.ObjectRef) bool {
 	for rest, found := message, true; found; {
 		if _, rest, found = strings.Cut(rest, source.String()); found && (rest == "" || strings.ContainsAny(rest[:1], " :;,)\"'")) {
@@ -123,7 +123,7 @@ func names(message string, source policy.ObjectRef) bool {
 	return false
 }
 
-// ask asks the API server what the account may do, unless that is known already.
+// ask asks the API server for the account's permission, unless it is known already.
 func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (found readability, err error) {
 	if found, said := q.verdicts[source]; said {
 		return found, nil
@@ -147,8 +147,8 @@ func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (found read
 	return found, nil
 }
 
-// review asks for the verbs with which the server reads an object. The API server stores no
-// review.
+// review asks for the verbs with which the server reads an object. The API server does not
+// store reviews.
 func (q *readable) review(ctx context.Context, source policy.ObjectRef) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
 		review := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: source.Namespace}}

@@ -20,73 +20,73 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Status is what a person may know of how images fare in some namespaces.
+// Status is the state of images in some namespaces, as far as a person may read it.
 type Status struct {
 	Namespaces []NamespaceStatus
 	// Resources of the cluster that need attention.
 	Resources []Attention
 	// Missing are namespaces that do not exist.
 	Missing []verify.Namespace
-	// Rights are the missing permissions: what they would show is not in the Status.
+	// Rights are the missing permissions: the Status lacks what they would show.
 	Rights []Right
-	// OtherTeams are the kinds of objects that are not in the Status of a namespace because they name other teams: no
+	// OtherTeams are the kinds of objects that are missing in a namespace's Status because they name other teams: no
 	// team needs the permission.
 	OtherTeams []string
-	// Ends are the ends of trust, exceptions and break-glass, the next one first.
+	// Ends are the expiries of trust, exceptions and break-glass, the next one first.
 	Ends []End
-	// Stopped is that of the [Scope], and At is when the Status was read.
+	// Stopped is from the [Scope], and At is when the Status was read.
 	Stopped, At time.Time
-	// Unwatched is that of the [Scope].
+	// Unwatched is from the [Scope].
 	Unwatched string
 	// NoReports says that the cluster has no reports, which are written by serve --reports.
 	NoReports bool
-	// SomeExempt says that further namespaces may be exempt from Gatekeeper than those that say so: the person may not
-	// read its constraints. It is only set where all namespaces are looked at.
+	// SomeExempt says that further namespaces may be exempt from Gatekeeper, because the person may not read its
+	// constraints. It is only set if the scope is all namespaces.
 	SomeExempt bool
 }
 
-// NamespaceStatus is the Status of one namespace. Its times are UTC as RFC 3339 has them, "" if a
-// report does not say.
+// NamespaceStatus is the Status of one namespace. Its times are UTC in RFC 3339, "" if a report
+// has none.
 type NamespaceStatus struct {
 	Namespace verify.Namespace `json:"namespace"`
-	// Counts are the containers that run, by result.
+	// Counts are the numbers of running containers, by result.
 	Counts map[string]int `json:"counts"`
-	// Running are those that do not pass, the worst first.
+	// Running are the containers that do not pass, the worst first.
 	Running []Running `json:"running"`
-	// Undecided are the registries about whose images Landwaiter could not decide in the last hour, the
-	// last one first.
+	// Undecided are the registries with undecided images in the last hour, the latest one first.
 	Undecided []Undecided `json:"undecided"`
-	// Denied are the images of new pods that failed verification in the last seven days, the last one
-	// first. Gatekeeper decides whether that stopped a pod.
+	// Denied are the images of new pods that failed verification in the last seven days, the latest
+	// one first. Gatekeeper decides whether that stopped a pod.
 	Denied []Denial `json:"denied"`
-	// Exceptions are those that allow something that runs.
+	// Exceptions are those that allow running images.
 	Exceptions []ExceptionUse `json:"exceptions"`
 	// Resources of the namespace that need attention.
 	Resources []Attention `json:"resources"`
-	// Rules say which level decides about each kind, and mandatory policies hold in any case.
+	// Rules name the level that decides about each kind. Mandatory policies always apply.
 	Rules     []Choice `json:"rules"`
 	Mandatory []string `json:"mandatory"`
-	// Contacts say whom to ask about the Tenant and the policies that apply.
+	// Contacts are the contacts of the Tenant and of the policies that apply.
 	Contacts []Contact `json:"contacts"`
 	// Unreadable are the kinds that the person cannot list, so that Rules and Mandatory are
 	// incomplete.
 	Unreadable []string `json:"unreadable"`
-	// Gatekeeper is what it does about pods whose images are not allowed: deny, warn, dryrun or "not
-	// asked", and "" if the person may not read constraints. Exempt says that it leaves the namespace out
-	// on purpose, and ExemptImages how many entries of exemptImages it admits unverified all the same.
+	// Gatekeeper is its action on pods whose images are not allowed: deny, warn, dryrun or "not asked",
+	// and "" if the person may not read constraints. Exempt says that the namespace is exempt on purpose,
+	// and ExemptImages is the number of entries of exemptImages that are admitted without verification.
 	Gatekeeper   string `json:"gatekeeper,omitempty"`
 	Exempt       bool   `json:"exempt"`
 	ExemptImages int    `json:"exemptImages,omitempty"`
 	// BreakGlass opens the namespace, nil if it does not.
 	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
-	// Ignored is how many reports look like Landwaiter's and were changed by others, and
-	// LeftOut how many results its reports had no room for.
+	// Ignored is the number of reports that look like Landwaiter's but were changed by others,
+	// and LeftOut the number of results that did not fit into its reports.
 	Ignored, LeftOut int `json:"-"`
 	// Reported says that there is a report, Unread that the reports could not be read, and Cut
-	// that only some of them were: there are more than Landwaiter ever writes.
+	// that only some of them were read: there are more than Landwaiter ever writes.
 	Reported, Unread, Cut bool `json:"-"`
-	// Tenant holds the namespace, "" if none does or if that is not known, and Levels are where its
-	// rules can come from, the nearest first. All are the containers that run, also those that pass.
+	// Tenant holds the namespace, "" if none does or if that is unknown, and Levels are the possible
+	// sources of its rules, the nearest first. All are the running containers, including those that
+	// pass.
 	Tenant string    `json:"-"`
 	Levels []Level   `json:"-"`
 	All    []Running `json:"-"`
@@ -94,9 +94,9 @@ type NamespaceStatus struct {
 	// Written is when the reports were last written, zero if they do not say.
 	Written time.Time `json:"-"`
 
-	// home says that resources here decide in other namespaces of the Tenant, too.
+	// home says that resources here also decide in other namespaces of the Tenant.
 	home bool
-	// allowed is since when images run that are allowed, by their normalised names.
+	// allowed has, for allowed images by their normalised names, since when they run.
 	allowed map[string]string
 }
 
@@ -110,13 +110,13 @@ type Choice struct {
 	Denies  policy.ObjectRef   `json:"-"` // Why names it
 }
 
-// Contact says whom to ask about a Tenant or a policy.
+// Contact is the contact of a Tenant or a policy.
 type Contact struct {
 	Of      policy.ObjectRef `json:"of"`
 	Contact string           `json:"contact"`
 }
 
-// Running is an image of a workload that is not plainly allowed.
+// Running is an image of a workload that is not simply allowed.
 type Running struct {
 	Workload    string `json:"workload"`
 	Container   string `json:"container"`
@@ -129,7 +129,8 @@ type Running struct {
 	Command     string `json:"command,omitempty"`
 	Contact     string `json:"contact,omitempty"`
 	Since       string `json:"since,omitempty"`
-	// Looked is when Landwaiter last looked for evidence of an image that fails: the report does not know of any made since.
+	// Looked is when Landwaiter last looked for evidence of an image that fails: the report does not reflect later
+	// evidence.
 	Looked string `json:"looked,omitempty"`
 	// Signers names those whose signatures or attestations were verified, "" if the report does not.
 	Signers string `json:"-"`
@@ -154,11 +155,11 @@ type Denial struct {
 	Workloads   []string `json:"workloads"`
 	Matched     string   `json:"matched,omitempty"`
 	Note        string   `json:"note,omitempty"`
-	// Allowed is since when the image is allowed again and runs, "" if that is not known.
+	// Allowed is since when the image is allowed again and runs, "" if unknown.
 	Allowed string `json:"allowed,omitempty"`
 }
 
-// ExceptionUse is an exception that allows an image that runs.
+// ExceptionUse is an exception that allows a running image.
 type ExceptionUse struct {
 	Exception string `json:"exception"`
 	Image     string `json:"image"`
@@ -166,7 +167,7 @@ type ExceptionUse struct {
 	Ends      string `json:"ends,omitempty"`
 }
 
-// Attention is a resource with a condition that somebody should look at.
+// Attention is a resource with a condition that needs attention.
 type Attention struct {
 	Source    policy.ObjectRef `json:"source"`
 	Condition string           `json:"condition"` // Ready, Effective, ExpiresSoon, NeedsReview or Provisioned
@@ -174,8 +175,8 @@ type Attention struct {
 	Message   string           `json:"message"`
 }
 
-// NeedsAttention reports whether somebody must act: a resource that merely takes no part is fine, but not an
-// exception that allows nothing of what it is for.
+// NeedsAttention reports whether somebody must act: an unused resource is fine, but not an exception that
+// allows nothing.
 func (a Attention) NeedsAttention() bool {
 	if a.Condition == v1beta1.ConditionNeedsReview && resource.ReviewSeverity(a.Source, policy.Reason(a.Reason)) == resource.Note {
 		return false
@@ -183,14 +184,14 @@ func (a Attention) NeedsAttention() bool {
 	return a.Reason == string(policy.ReasonMandatoryHolds) || a.Condition != v1beta1.ConditionEffective || a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
 }
 
-// NeedsAttention reports whether anything in the Status is not as it should be.
+// NeedsAttention reports whether anything in the Status needs attention.
 func (s Status) NeedsAttention() bool {
 	return slices.ContainsFunc(s.Resources, Attention.NeedsAttention) || slices.ContainsFunc(s.Namespaces, NamespaceStatus.NeedsAttention)
 }
 
-// NeedsAttention reports whether anything in the namespace is not as it should be. Nothing that runs in
-// a namespace that is exempt from Gatekeeper was or will be stopped, so nothing there counts but
-// resources that decide elsewhere.
+// NeedsAttention reports whether anything in the namespace needs attention. In a namespace that is
+// exempt from Gatekeeper, nothing was or will be stopped, so only resources that decide elsewhere
+// count.
 func (n NamespaceStatus) NeedsAttention() bool {
 	denies := slices.ContainsFunc(n.Resources, Attention.NeedsAttention)
 	if n.Exempt {
@@ -207,8 +208,8 @@ func (s Status) Unknown() bool {
 	return len(s.Rights) > 0 || slices.Contains(s.OtherTeams, tenantsPlural) || !s.Stopped.IsZero() || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Cut })
 }
 
-// Status returns how images fare in the namespaces of scope, as far as the person may
-// read. It reads no Secrets. It fails if the API server does not answer.
+// Status returns the state of images in the namespaces of scope, as far as the person may
+// read it. It reads no Secrets. It fails if the API server does not answer.
 func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -243,7 +244,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		n := reports.of(name)
 		n.Resources = append(n.Resources, found[name]...)
 		ruled.describe(n)
-		if len(n.Levels) > 2 && !slices.Contains(r.scope, n.Levels[1].Namespace) { // else the home namespace shows them
+		if len(n.Levels) > 2 && !slices.Contains(r.scope, n.Levels[1].Namespace) { // otherwise the home namespace shows them
 			n.Resources = append(n.Resources, found[n.Levels[1].Namespace]...)
 		}
 		if at := slices.IndexFunc(r.objects.Namespaces, func(o corev1.Namespace) bool { return o.Name == string(name) }); at >= 0 {
@@ -273,7 +274,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	return s, nil
 }
 
-// rules reads the resources that decide in the namespaces of scope, without what they name.
+// rules reads the resources that decide in the namespaces of scope, without their references.
 func (r *reading) rules(ctx context.Context, scope Scope) error {
 	if err := r.kinds(ctx, verify.Cluster, false); err != nil {
 		return err
@@ -284,7 +285,7 @@ func (r *reading) rules(ctx context.Context, scope Scope) error {
 	return r.namespaces(ctx, scope.Namespaces, Change{})
 }
 
-// attention returns the resources whose conditions somebody should look at, by namespace.
+// attention returns the resources whose conditions need attention, by namespace.
 func attention(o resource.Objects, now time.Time) map[verify.Namespace][]Attention {
 	found := map[verify.Namespace][]Attention{}
 	for _, object := range o.Resources {
@@ -315,12 +316,12 @@ func attention(o resource.Objects, now time.Time) map[verify.Namespace][]Attenti
 	return found
 }
 
-// urgency puts what denies first, and what merely takes no part last.
+// urgency puts resources that deny first, and unused ones last.
 func urgency(condition string) int {
 	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon, v1beta1.ConditionNeedsReview, v1beta1.ConditionEffective}, condition)
 }
 
-// mandatory names the policies that hold in every namespace: also those whose scope is not known.
+// mandatory names the policies that apply in every namespace, including those of unknown scope.
 func mandatory(s *resolve.Snapshot) []string {
 	names := []string{}
 	for _, p := range s.Cluster().Mandatory {
@@ -344,7 +345,7 @@ func unreadableIn(o resource.Objects, namespace verify.Namespace) []string {
 	return kinds
 }
 
-// finish sorts what was read, and marks the denials of images that run by now.
+// finish sorts the data, and marks the denials of images that run now.
 func (n *NamespaceStatus) finish() {
 	for i := range n.Denied {
 		d := &n.Denied[i]
@@ -360,7 +361,7 @@ func (n *NamespaceStatus) finish() {
 	slices.SortStableFunc(n.Exceptions, func(a, b ExceptionUse) int { return cmp.Compare(a.Ends, b.Ends) })
 }
 
-// Normalised returns the name of an image as denials have it; pods have it as it was written.
+// Normalised returns the name of an image as in denials; pods have it as it was written.
 func Normalised(name string) string {
 	ref, err := image.Parse(name)
 	if err != nil {
@@ -378,7 +379,7 @@ func reportsResource() runtimeschema.GroupResource {
 	return runtimeschema.GroupResource{Group: v1beta1.ReportGroup, Resource: v1beta1.ReportResource}
 }
 
-// number parses a count that a report states.
+// number parses a count in a report.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
@@ -387,7 +388,7 @@ func number(text string) int {
 	return n
 }
 
-// moment returns a time that a report states in a form that sorts, "" if it states none.
+// moment returns a time in a report in a form that sorts, "" if there is none.
 func moment(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.IsZero() {

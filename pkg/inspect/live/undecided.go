@@ -13,7 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// Undecided is a registry with images about which Landwaiter could not decide because the registry did not answer as it should, or images about which it could not for another reason.
+// Undecided is a registry with undecided images because it did not answer as it should, or a set of images that were
+// undecided for another reason.
 type Undecided struct {
 	Registry string `json:"registry"` // or "*" or "-", as in reports
 	// Count is how often images were undecided, First and Last when, and Image the last of them.
@@ -23,19 +24,19 @@ type Undecided struct {
 	Image       string `json:"image,omitempty"`
 	Reason      string `json:"reason"` // of the last one
 	Remediation string `json:"remediation,omitempty"`
-	// Remedy is the word for Remediation if that is what mends the registry.
+	// Remedy is the word for Remediation if that repairs the registry.
 	Remedy  policy.Remedy `json:"remedy,omitempty"`
 	Command string        `json:"command,omitempty"`
 	Contact string        `json:"contact,omitempty"`
 	TraceID string        `json:"traceID,omitempty"`
-	// Answered is since when images of the registry are decided again, "" if that is not known.
+	// Answered is since when images of the registry are decided again, "" if unknown.
 	Answered string `json:"answered,omitempty"`
 	// Over says that images are decided again, or that none was undecided for 20 minutes.
 	Over bool `json:"over"`
 }
 
-// Of says whose images were undecided, and asks about the spelling of a host that DNS does not know and that has never
-// answered.
+// Of says whose images were undecided, and asks about the spelling of a host that DNS does not know and that has
+// never answered.
 func (u Undecided) Of() string {
 	if u.Mistyped() {
 		return v1beta1.ImagesOf(u.Registry) + ": no such host, is it spelt right?"
@@ -43,7 +44,7 @@ func (u Undecided) Of() string {
 	return v1beta1.ImagesOf(u.Registry)
 }
 
-// Mistyped reports whether no registry has that name, as far as anybody knows. That is no outage.
+// Mistyped reports whether the registry's name is probably misspelt, which is not an outage.
 func (u Undecided) Mistyped() bool { return u.Remedy == policy.RemedyNoSuchHost && u.Answered == "" }
 
 // When says how often images were undecided, since when, and whether that is over.
@@ -68,9 +69,9 @@ type Outage struct {
 	Undecided
 }
 
-// Outages returns the outages of all namespaces that are not over, as far as the person may read reports. Answered is
-// since when images of the registry are decided again in any other namespace, if that is after the last refusal.
-// Rights are missing permissions.
+// Outages returns the current outages of all namespaces, as far as the person may read reports. Answered is since
+// when images of the registry are decided again in another namespace, if that is after the last refusal. Rights are
+// missing permissions.
 func (p *Person) Outages(ctx context.Context, now time.Time) (found []Outage, rights []Right, err error) {
 	reports := newReportReader(p.reports, now)
 	reports.only = v1beta1.ReportDenied
@@ -96,7 +97,7 @@ func (p *Person) Outages(ctx context.Context, now time.Time) (found []Outage, ri
 	return found, reports.rights, nil
 }
 
-// undecided takes over what a report says of a registry, whose last image was undecided so long ago.
+// undecided adds a report's data about a registry, whose last image was undecided so long ago.
 func (n *NamespaceStatus) undecided(r *reportResult, ago time.Duration) {
 	p := r.Properties
 	u := Undecided{Registry: shown(p[v1beta1.PropertyRegistry]), Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast]),

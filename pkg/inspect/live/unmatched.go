@@ -13,9 +13,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Unmatched says which rules of policies in the change match none of the images that run where the policy applies, one
-// line for each policy, with what runs and has nearly that name. A rule of a policy that the cluster has already, with
-// the same images, is left out: the change does not concern it. Uses are the images that were looked at.
+// Unmatched names rules of policies in the change that match no running image where the policy applies, one line for
+// each policy, with similar running images. It omits a rule of a policy that the cluster already has with the same
+// images: the change does not affect it. Uses are the examined images.
 func (c Change) Unmatched(uses []Use, before, after State) (lines []string) {
 	known := map[string]bool{} // "POLICY images"
 	for _, object := range before.Objects.Resources {
@@ -73,7 +73,7 @@ func unmatched(policy v1beta1.Object, numbers, near []string, running []image.Re
 	if len(near) > 0 {
 		return text + "; is the name right? " + strings.Join(near, ", ") + ", which runs"
 	}
-	// Of the same registry, whoever reads on sees what may be meant.
+	// For the same registry, the reader can see which image is meant.
 	for _, rule := range rulesOf(policy) {
 		for _, pattern := range rule.Images {
 			host, _, _ := strings.Cut(pattern, "/")
@@ -105,7 +105,7 @@ func ruleKey(policy v1beta1.Object, rule v1beta1.PolicyRule) string {
 	return resource.RefOf(policy).String() + " " + strings.Join(rule.Images, " ")
 }
 
-// matchesSome reports whether a pattern matches an image, or cannot be read, which other findings say.
+// matchesSome reports whether a pattern matches an image, or is invalid, which other findings report.
 func matchesSome(patterns []string, running []image.Reference) bool {
 	return slices.ContainsFunc(patterns, func(text string) bool {
 		pattern, err := image.ParsePattern(text)
@@ -113,8 +113,8 @@ func matchesSome(patterns []string, running []image.Reference) bool {
 	})
 }
 
-// nearest returns the first images that a pattern would match if its host or one segment were spelt with one or two
-// other letters.
+// nearest returns the first images that a pattern would match if one or two letters of its host or one segment were
+// different.
 func nearest(pattern string, running []image.Reference) (names []string) {
 	steps := strings.Split(pattern, "/")
 	for _, ref := range running {
@@ -128,7 +128,8 @@ func nearest(pattern string, running []image.Reference) (names []string) {
 	return names
 }
 
-// matchesRespelt reports whether a pattern matches ref once one of its steps is spelt as theirs.
+// matchesRespelt reports whether a pattern matches ref after one of its parts is replaced by the
+// image's.
 func matchesRespelt(steps []string, theirs string, ref image.Reference) bool {
 	for i, step := range steps {
 		if strings.Contains(step, "*") || step == theirs || len(step)-len(theirs) > maxEdits || len(theirs)-len(step) > maxEdits ||

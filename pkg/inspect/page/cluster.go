@@ -14,13 +14,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// clusterModel is the view of the cluster, or of as much of it as the person may read.
+// clusterModel is the view of the cluster, as far as the person may read it.
 type clusterModel struct {
 	Alarms     alarms
 	Teams      []teamRow
 	Namespaces []namespaceRow
 	Pages      pages
-	Team       string // that the rows are of, "" for all
+	Team       string // the team of the rows, "" for all
 	Ends       []endRow
 	Resources  []attentionRow
 	Findings   []findingRow
@@ -29,11 +29,11 @@ type clusterModel struct {
 	Unchecked  []string
 	Notes      []string
 	NotShown   []string
-	Whole      bool   // what Gatekeeper does is known
-	Only       string // the namespace that is shown because the person may not list namespaces, "" for all
+	Whole      bool   // Gatekeeper's actions are known
+	Only       string // the only namespace shown because the person may not list namespaces, "" for all
 }
 
-// noTeam stands for the namespaces that no Tenant holds.
+// noTeam is the name for namespaces without a Tenant.
 const noTeam = "(no Tenant)"
 
 type teamRow struct {
@@ -60,12 +60,12 @@ type findingRow struct {
 	Message long
 }
 
-// stages are all words of a stage in the order in which teams pass them.
+// stages are all stages in the order in which teams pass them.
 func stages() []string {
 	return []string{stageExempt, stageNone, stageDryRun, stageWarn, stageDeny, stageUnknown}
 }
 
-// clusterOf makes the view of a status. Only the namespaces of a team are listed, if one is given.
+// clusterOf builds the view of a status. Given a team, it only lists the team's namespaces.
 func clusterOf(s live.Status, checked Checked, team string, page int, now time.Time) clusterModel {
 	m := clusterModel{Team: team, Whole: checked.Actions != nil, Ends: endRows(s.Ends, now, func(live.End) bool { return true }), Resources: attentionRows(s.Resources),
 		Unchecked: checked.Unchecked, Notes: s.Notes(), NotShown: live.Grouped(s.Rights)}
@@ -118,8 +118,8 @@ func clusterOf(s live.Status, checked Checked, team string, page int, now time.T
 	return m
 }
 
-// alarmsOf says that no replica answers, which denies every new pod: it belongs wherever somebody asks
-// why there is none.
+// alarmsOf says that no replica answers, which denies every new pod: it belongs wherever somebody
+// looks for the cause.
 func alarmsOf(checked Checked) (found alarms) {
 	for _, f := range checked.Findings {
 		if f.Down {
@@ -129,7 +129,8 @@ func alarmsOf(checked Checked) (found alarms) {
 	return found
 }
 
-// alarms are what check found to deny every new pod, and when: check is read less often than the rest of a view.
+// alarms are the causes for which every new pod is denied, as found by check, and when: check runs less often
+// than other reads.
 type alarms struct {
 	Texts []string
 	At    string
@@ -152,7 +153,7 @@ func (s *Site) clusterView(r *http.Request) view {
 		m.Only = string(s.Namespace)
 	}
 	m.Checking = !checked.Known && checked.Err == nil
-	if checked.Err == nil { // otherwise what is known is older
+	if checked.Err == nil { // otherwise the known data is older
 		m.CheckedAt = asOf(checked.At)
 		m.Alarms.At = m.CheckedAt
 	}
@@ -196,7 +197,7 @@ func troubleOf[T any](r reading[T]) []string {
 	return []string{said(r.Err)}
 }
 
-// clip bounds a text of an address.
+// clip shortens a text from an address.
 func clip(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxQuery)], "")
 }

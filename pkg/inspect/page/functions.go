@@ -2,7 +2,7 @@ package page
 
 import "html/template"
 
-// functions are those that templates call.
+// functions are the functions of templates.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"class": classOf,

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// guard says who may ask. A web site in the same browser may not, whatever name it gives to
-// loopback, and neither may a page of another port.
+// guard decides which requests are allowed. It refuses web sites in the same browser, under
+// any name for loopback, and pages on other ports.
 type guard struct {
 	host    string // as browsers send it: 127.0.0.1:PORT, without the port 80
 	cookie  string // its name
 	session string // its value
-	// below begins the path of every view. Browsers send cookies to all ports of a host: the cookie
-	// is bound to this path, which no other program on loopback can guess and ask for.
+	// below is the path prefix of every view. Browsers send cookies to all ports of a host: the
+	// cookie is bound to this path, which no other program on loopback can guess.
 	below string
 }
 
 // noSession says how a browser gets a session.
 const noSession = "This browser has no session. Use the address that landwaiter ui printed, once, or run landwaiter ui again."
 
-// sessionPath matches the part of a path that only one session has.
+// sessionPath matches the part of a path that is specific to a session.
 var sessionPath = regexp.MustCompile(`^/s/[0-9a-f]{64}(/|$)`)
 
-// within returns the request as views know it, and whether it was below the path of the session.
+// within returns the request as views know it, and whether its path was below the session's.
 func (g guard) within(r *http.Request) (*http.Request, bool) {
 	path, below := strings.CutPrefix(r.URL.Path, g.below)
 	if !below || !strings.HasPrefix(path, "/") {
@@ -36,14 +36,14 @@ func (g guard) within(r *http.Request) (*http.Request, bool) {
 	return inner, true
 }
 
-// linked puts the addresses of a document below the path of the session. No text of a stranger has
-// these beginnings, because templates escape quotes.
+// linked adds the session's path to the addresses of a document. A stranger's text never matches
+// these prefixes, because templates escape quotes.
 func (g guard) linked(document string) string {
 	return strings.NewReplacer(`href="/`, `href="`+g.below+`/`, `src="/`, `src="`+g.below+`/`, `action="/`, `action="`+g.below+`/`).Replace(document)
 }
 
-// refuses returns the status and the sentence with which a request is refused, 0 if it is not. Inside
-// says that the request was below the path of the session.
+// refuses returns the status and the sentence with which a request is refused, 0 if it is allowed.
+// Inside says that the request was below the path of the session.
 func (g guard) refuses(r *http.Request, inside bool) (status int, why string) {
 	switch {
 	case r.Host != g.host:
@@ -59,8 +59,8 @@ func (g guard) refuses(r *http.Request, inside bool) (status int, why string) {
 	return 0, ""
 }
 
-// sameOrigin reports whether the page itself asks, or a person by a link outside of any page. Forms
-// of a page without a referrer send "null" as their origin.
+// sameOrigin reports whether the request comes from the page itself, or from a person's link
+// outside of any page. Forms of a page without a referrer send "null" as their origin.
 func (g guard) sameOrigin(r *http.Request) bool {
 	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
 	if len(r.Header.Values("Sec-Fetch-Site")) > 1 || len(r.Header.Values("Origin")) > 1 {
@@ -81,7 +81,7 @@ func (g guard) knows(r *http.Request) bool {
 
 func same(a, b string) bool { return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// setHeaders keeps what the page shows in the page: no other origin may read, frame or script it.
+// setHeaders isolates the page: no other origin may read, frame or script it.
 func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -93,8 +93,8 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// localPath returns an address of this page that someone gave, without the path of a session and
-// without anything that could lead elsewhere: "/" for all others.
+// localPath returns a given address of this page, without the session's path and without
+// anything that could lead elsewhere: "/" for all others.
 func localPath(address string) string {
 	if at := sessionPath.FindString(address); at != "" {
 		address = "/" + strings.TrimPrefix(address, at)

@@ -21,24 +21,24 @@ type imageModel struct {
 
 	Running []runningRow
 	Denied  []denialRow
-	// Explained is nil until the image was verified.
+	// Explained is nil until the image has been verified.
 	Explained *explained
 }
 
-// explained is how an image is decided.
+// explained is the explanation of an image's verdict.
 type explained struct {
 	Verdict, Digest, Policy, Exception string
 	Reason, Warning                    long
 	Fix                                remedy
 	Others                             []blocking
-	More                               int // that are not among Others
+	More                               int // not in Others
 	Places                             []place
 	Evidence                           []evidence
-	Absent                             []saying // findings about no piece of evidence
+	Absent                             []saying // findings without a piece of evidence
 	Stages                             timeline
 	Text                               string
 	Notes                              []string
-	// FromMemory says that the verdict was kept, so that nothing was looked for again.
+	// FromMemory says that the verdict was cached, so that no evidence was looked for.
 	FromMemory bool
 }
 
@@ -48,18 +48,18 @@ type blocking struct {
 	Fix    remedy
 }
 
-// place is a repository where evidence was looked for.
+// place is a repository that was searched for evidence.
 type place struct{ Repository, Role, Held, Err string }
 
-// evidence is one manifest that refers to the image, with what Verifiers say of it.
+// evidence is one manifest that refers to the image, with the findings of Verifiers.
 type evidence struct {
 	Digest, Kind string
-	// Place is the repository that has it, "" if several may.
+	// Place is its repository, "" if several may have it.
 	Place string
 	Said  []saying
 }
 
-// saying is what one Verifier says.
+// saying is the finding of one Verifier.
 type saying struct {
 	By, Result, Signer string
 	Message            long
@@ -69,7 +69,7 @@ type saying struct {
 
 type factRow struct{ Name, Value string }
 
-// explainedOf makes the tree of what was found, and the timings.
+// explainedOf builds the tree of evidence, and the timings.
 func explainedOf(x Explanation) *explained {
 	r := x.Result
 	v := r.Verdict
@@ -146,7 +146,7 @@ func valueOf(value any) string {
 	return string(text)
 }
 
-// timeline is a picture of the stages of a verification.
+// timeline is a picture of a verification's stages.
 type timeline struct {
 	Width, Height int
 	Total         string
@@ -164,7 +164,7 @@ const (
 	timelineRow   = 22
 )
 
-// timelineOf draws stages from the beginning of the first to the end of the last.
+// timelineOf draws the stages from the start of the first to the end of the last.
 func timelineOf(stages []verify.Stage, took time.Duration) timeline {
 	t := timeline{Width: timelineLabel + timelineWidth, Total: rounded(took)}
 	if len(stages) == 0 {
@@ -196,8 +196,8 @@ func timelineOf(stages []verify.Stage, took time.Duration) timeline {
 	return t
 }
 
-// rounded returns a time in its unit, in microseconds below a second: a verdict from memory takes no
-// millisecond.
+// rounded returns a time in a suitable unit, in microseconds below a second: a cached verdict takes
+// less than a millisecond.
 func rounded(took time.Duration) string {
 	if took < time.Second {
 		return took.Round(time.Microsecond).String()
@@ -235,7 +235,7 @@ func (s *Site) imageView(r *http.Request) view {
 	return view{template: "image.html", base: b, model: m}
 }
 
-// add adds what reports say of the image.
+// add adds what reports contain about the image.
 func (m *imageModel) add(n live.NamespaceStatus) {
 	same := func(name string) bool { return name == m.Image || live.Normalised(name) == live.Normalised(m.Image) }
 	for _, row := range runningRows(n) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fact is one value that is read when somebody looks, by one reading at a time.
+// fact is one value that is read on demand, by one reading at a time.
 type fact[T any] struct {
 	read func(context.Context) (T, error)
 	age  time.Duration
@@ -24,7 +24,7 @@ type fact[T any] struct {
 	running chan struct{} // closed at the end of a reading, nil without one
 }
 
-// reading is a fact as it is known.
+// reading is the last known value of a fact.
 type reading[T any] struct {
 	Value T
 	Known bool  // it was read once
@@ -32,8 +32,8 @@ type reading[T any] struct {
 	At    time.Time
 }
 
-// get returns the fact. If it is old, get has it read again in the background. It waits only for a
-// fact that was never read, as long as patience.
+// get returns the fact. If it is old, get reads it again in the background. It only waits for a
+// fact that was never read, for at most patience.
 func (f *fact[T]) get(ctx context.Context, patience time.Duration) reading[T] {
 	f.mu.Lock()
 	fresh := !f.at.IsZero() && f.now().Sub(f.at) < max(f.age, slowly*f.took)
@@ -76,7 +76,7 @@ func (f *fact[T]) update(done chan struct{}) {
 	close(done)
 }
 
-// bounded reads once there is room. A panic must not end the page.
+// bounded reads once there is capacity. A panic must not end the page.
 func (f *fact[T]) bounded(ctx context.Context) (value T, err error) {
 	select {
 	case f.slot <- struct{}{}:
@@ -92,13 +92,13 @@ func (f *fact[T]) bounded(ctx context.Context) (value T, err error) {
 	return f.read(ctx)
 }
 
-// recentFacts keeps facts by a name, at most maxKept of them.
+// recentFacts caches facts by a name, at most maxKept of them.
 type recentFacts[T any] struct {
 	make func(name string) *fact[T]
 
 	mu    sync.Mutex
 	facts map[string]*fact[T]
-	order []string // the one that was asked for longest ago first
+	order []string // the least recently used one first
 }
 
 // of returns the fact of a name.

@@ -18,23 +18,23 @@ type namespaceModel struct {
 	Alarms     alarms
 	Name, Team string
 	Contacts   []live.Contact
-	Known      bool // it was read
+	Known      bool // its rules were read
 	counts
 	// BreakGlass is what break-glass does, "" if there is none.
 	BreakGlass string
 	Stage      string
-	Never      string // the images that Gatekeeper never asks about, as the end of a sentence
-	Whole      bool   // what Gatekeeper does is known
+	Never      string // the images about which Gatekeeper never asks, as the end of a sentence
+	Whole      bool   // Gatekeeper's action is known
 	Checking   bool   // it is being read
 	Picture    picture
 	Running    []runningRow
 	Pages      pages
 	Refused    []undecidedRow
 	Denied     []denialRow
-	DeniedNow  int // that do not run by now
+	DeniedNow  int // that do not run now
 	Ends       []endRow
 	Resources  []attentionRow
-	// TenantsUnread says that a Tenant may hold the namespace all the same.
+	// TenantsUnread says that a Tenant may hold the namespace, which is unknown.
 	TenantsUnread bool
 	Notes         []string
 	NotShown      []string
@@ -43,7 +43,7 @@ type namespaceModel struct {
 	NoReports     bool
 }
 
-// namespaceOf makes the view of one namespace of a status.
+// namespaceOf builds the view of one namespace from a status.
 func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namespace]string, page int, now time.Time) namespaceModel {
 	m := namespaceModel{Name: string(name), NotShown: live.Grouped(s.Rights), WhatIf: pathWhatIf + "?" + url.Values{"namespace": {string(name)}}.Encode(), NoReports: s.NoReports}
 	at := slices.IndexFunc(s.Namespaces, func(n live.NamespaceStatus) bool { return n.Namespace == name })
@@ -70,8 +70,8 @@ func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namesp
 	return m
 }
 
-// concerns reports whether an end is one of a namespace, of the home of its Tenant, or of trust that
-// namespaces share. Which exceptions of the cluster count is said beside the images that they allow.
+// concerns reports whether an expiry affects a namespace, its Tenant's home namespace, or trust that
+// namespaces share. The cluster's exceptions are shown with the images that they allow.
 func concerns(n live.NamespaceStatus, e live.End) bool {
 	switch {
 	case e.Source.Kind == "Namespace":
@@ -110,8 +110,9 @@ func (s *Site) namespaceView(r *http.Request, name string) view {
 	return v
 }
 
-// statusOf returns a status with a namespace: that of all namespaces if it has everything, or else one
-// that is read for this namespace, because people may be allowed to read more in one of theirs.
+// statusOf returns a status that contains a namespace: the status of all namespaces if it has
+// everything, else one that is read for this namespace, because people may have more permissions in
+// their own.
 func (s *Site) statusOf(r *http.Request, namespace verify.Namespace) reading[live.Status] {
 	if all := s.all.get(r.Context(), patience); all.Known && (s.Files || complete(all.Value, namespace)) {
 		return all
@@ -119,14 +120,14 @@ func (s *Site) statusOf(r *http.Request, namespace verify.Namespace) reading[liv
 	return s.single.of(string(namespace)).get(r.Context(), patience)
 }
 
-// complete reports whether a status has all of a namespace.
+// complete reports whether a status has everything about a namespace.
 func complete(s live.Status, namespace verify.Namespace) bool {
 	return slices.ContainsFunc(s.Namespaces, func(n live.NamespaceStatus) bool {
 		return n.Namespace == namespace && !n.Unread && len(n.Unreadable) == 0
 	})
 }
 
-// searchModel lists what contains some text.
+// searchModel lists the results of a search.
 type searchModel struct {
 	Query      string
 	Namespaces []namespaceRow
@@ -137,7 +138,7 @@ type searchModel struct {
 // hit is an image in a namespace, and the workload whose name was searched for.
 type hit struct{ Namespace, Image, Href, Verdict, Workload string }
 
-// searchIn returns the namespaces, images and workloads whose names contain a text, whatever its case.
+// searchIn returns the namespaces, images and workloads whose names contain a text, ignoring case.
 func searchIn(s live.Status, query string) searchModel {
 	m := searchModel{Query: query}
 	if query == "" {

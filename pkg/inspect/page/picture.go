@@ -9,7 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// Layout of the picture of rules, in pixels of its own.
+// Layout of the picture of rules, in its own pixels.
 const (
 	pictureLabel  = 230 // the column that names levels
 	pictureColumn = 250
@@ -22,8 +22,8 @@ const (
 	maxLabel      = 18
 )
 
-// picture shows which rule decides in a namespace: the levels from top to bottom, with what applies
-// and what a nearer level shadows. Levels has the same facts as text.
+// picture shows which rule decides in a namespace: the levels from top to bottom, with applied and
+// shadowed resources. Levels has the same facts as text.
 type picture struct {
 	Width, Height int
 	Columns       []pictureHeading
@@ -40,7 +40,7 @@ type pictureLevel struct {
 	Y, Height  int
 	Name, From string
 	Boxes      []box
-	// Items are all resources of the level, also those that have no place in the picture.
+	// Items are all resources of the level, including those without space in the picture.
 	Items []box
 }
 
@@ -53,7 +53,7 @@ type box struct {
 	Deny string
 }
 
-// The states of a box, with what the picture says of each besides the colour.
+// The states of a box, with the text that the picture shows in addition to the color.
 const (
 	boxApplies  = "applies"
 	boxWarns    = "warns"
@@ -63,7 +63,7 @@ const (
 	boxUnknown  = "unknown"
 )
 
-// columnsOf are the kinds that the picture has, with their headings.
+// columnsOf are the kinds in the picture, with their headings.
 func columnsOf() [][2]string {
 	return [][2]string{{"VerificationPolicy", "Policies"}, {"Verifier", "Verifiers"}, {"Store", "Stores"}}
 }
@@ -119,7 +119,7 @@ func levelName(n live.NamespaceStatus, l live.Level) (name, from string) {
 	return "Namespace", shortLabel(string(l.Namespace))
 }
 
-// boxesOf returns what a level has of a kind: mandatory policies, or all others.
+// boxesOf returns a level's resources of a kind: mandatory policies, or all others.
 func boxesOf(n live.NamespaceStatus, l live.Level, kind string, mandatory bool) []box {
 	var boxes []box
 	for _, r := range l.Resources {
@@ -135,7 +135,7 @@ func boxesOf(n live.NamespaceStatus, l live.Level, kind string, mandatory bool) 
 	return boxes
 }
 
-// drawn returns the boxes that a cell of the picture has room for.
+// drawn returns the boxes that fit into a cell of the picture.
 func drawn(boxes []box) []box {
 	more := len(boxes) - maxBoxes
 	if more <= 0 {
@@ -174,7 +174,7 @@ func boxOf(n live.NamespaceStatus, r live.Placed) box {
 	return b
 }
 
-// instead says in a few words which level applies in place of a resource.
+// instead briefly names the level that applies instead of a resource.
 func instead(level string) string {
 	switch level {
 	case "namespace":
@@ -187,7 +187,7 @@ func instead(level string) string {
 	return "does not apply"
 }
 
-// shortName fits a name into a box, and shortLabel into the column that names levels.
+// shortName fits a name into a box, and shortLabel into the column for levels.
 func shortName(name string) string  { return shortened(name, maxBoxName) }
 func shortLabel(name string) string { return shortened(name, maxLabel) }
 
@@ -198,7 +198,7 @@ func shortened(name string, most int) string {
 	return string([]rune(name)[:most-1]) + "…"
 }
 
-// describe says in one sentence what decides.
+// describe says in one sentence which rules decide.
 func describe(n live.NamespaceStatus) string {
 	var names []string
 	for _, l := range n.Levels {
@@ -234,7 +234,7 @@ func describe(n live.NamespaceStatus) string {
 	return text + " apply."
 }
 
-// bar is a picture of parts of a whole.
+// bar is a picture of a total and its parts.
 type bar struct {
 	Width int
 	Parts []barPart
@@ -260,7 +260,7 @@ func stageBar(counts []stageCount, all int) bar {
 	return b
 }
 
-// classOf returns the class of a word in the style sheet, which has no spaces.
+// classOf returns the CSS class of a word, which has no spaces.
 func classOf(word string) string {
 	switch word {
 	case stageNone:

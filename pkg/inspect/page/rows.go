@@ -14,22 +14,24 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// counts are how the containers of some namespaces fare.
+// counts are the numbers of containers in some namespaces, by verdict.
 type counts struct {
 	Running, Verified, Unverified, Warned, ByException, Undecided, Fails int
-	// LeftOut counts the results that the reports had no room for: Running does not have them.
+	// LeftOut counts the results that did not fit into the reports: Running does not include
+	// them.
 	LeftOut int
-	// Denied counts the images of new pods that failed verification in the last seven days and do not run by now.
+	// Denied counts the images of new pods that failed verification in the last seven days and do not run now.
 	Denied int
-	// Unreached counts the registries about whose images nobody can decide.
+	// Unreached counts the registries whose images are undecided.
 	Unreached int
-	// Missing says why nothing is known, "" if something is: zeros would look as if nothing ran.
-	// Unknown counts the namespaces of which nothing is known, whose containers no sum has.
+	// Missing says why the numbers are unknown, "" if they are known: zeros would look as if
+	// nothing ran. Unknown counts the namespaces without numbers, which are missing in sums.
 	Missing string
 	Unknown int
 }
 
-// counted counts a namespace. A warning that an exception gave counts as excepted.
+// counted counts a namespace. A warning because of an exception counts as allowed by
+// exception.
 func counted(n live.NamespaceStatus) (c counts) {
 	switch {
 	case n.Unread:
@@ -71,7 +73,7 @@ func counted(n live.NamespaceStatus) (c counts) {
 	return c
 }
 
-// plus adds counts. What is missing in one of them is missing only if nothing is known of the other.
+// plus adds counts. Missing is only set if both are missing.
 func (c counts) plus(o counts) counts {
 	sum := counts{Running: c.Running + o.Running, Verified: c.Verified + o.Verified, Unverified: c.Unverified + o.Unverified, LeftOut: c.LeftOut + o.LeftOut,
 		Warned: c.Warned + o.Warned, ByException: c.ByException + o.ByException, Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails,
@@ -82,15 +84,15 @@ func (c counts) plus(o counts) counts {
 	return sum
 }
 
-// trouble counts what somebody has to act on.
+// trouble counts problems that need action.
 func (c counts) trouble() int { return c.Fails + c.Undecided + c.Denied + c.Unreached }
 
-// compare orders rows: those first in which somebody has to act, and then those of which nothing is known.
+// compare orders rows: first those that need action, then those with unknown numbers.
 func (c counts) compare(o counts) int {
 	return cmp.Or(cmp.Compare(o.trouble(), c.trouble()), cmp.Compare(min(o.Unknown, 1), min(c.Unknown, 1)))
 }
 
-// The words for the verdict on what runs.
+// The verdicts on running images.
 const (
 	verdictAllowed     = "allowed"
 	verdictUnverified  = "allowed (not verified)"
@@ -127,8 +129,8 @@ const (
 	stageUnknown = "unknown"
 )
 
-// stageOf returns what happens to a pod with an image that is not allowed: the weaker of what
-// Gatekeeper does and what the policies ask for. Whole says that Gatekeeper's part is known.
+// stageOf returns what happens to a pod with an image that is not allowed: the weaker of
+// Gatekeeper's action and the policies' action. Whole says that Gatekeeper's action is known.
 func stageOf(n live.NamespaceStatus, actions map[verify.Namespace]string) (stage string, whole bool) {
 	if n.Exempt {
 		return stageExempt, true
@@ -167,13 +169,13 @@ func policyStage(n live.NamespaceStatus) string {
 	return stageDeny
 }
 
-// remedy is whom to ask, and what to do. Command is alone, so that it can be copied.
+// remedy is the contact and the fix. Command is separate, so that it can be copied.
 type remedy struct{ Ask, Advice, Command string }
 
-// remedyOf returns what a verdict or a part of it says.
+// remedyOf returns the remedy of a verdict or a part of it.
 func remedyOf(d policy.Objection) remedy { return remedy{d.Contact, d.Remediation, d.Command} }
 
-// runningRow is one container that runs.
+// runningRow is one running container.
 type runningRow struct {
 	Namespace, Workload, Container, Image, Href, Verdict, Since, Looked string
 	Reason                                                              long
@@ -182,7 +184,7 @@ type runningRow struct {
 	Exception, ExceptionEnds                                            string
 }
 
-// runningRows lists containers, those first that somebody has to look at.
+// runningRows lists containers, those that need attention first.
 func runningRows(n live.NamespaceStatus) []runningRow {
 	order := []string{verdictFails, verdictUndecided, verdictWarned, verdictByException, verdictUnverified, verdictAllowed}
 	rows := []runningRow{}
@@ -196,8 +198,8 @@ func runningRows(n live.NamespaceStatus) []runningRow {
 	return rows
 }
 
-// signersOf returns the names of those who signed an image. A report without them is one of an older
-// Landwaiter, or of an image that needs no signature.
+// signersOf returns the names of an image's signers. A report without them is from an older
+// Landwaiter, or about an image that needs no signature.
 func signersOf(r live.Running) []string {
 	if r.Signers == "" {
 		return nil
@@ -208,7 +210,7 @@ func signersOf(r live.Running) []string {
 // denialRow is one image that was denied.
 type denialRow struct {
 	Namespace, Image, Href, When, Workloads, Note string
-	Allowed, Verdict                              string // since when it runs, if it does, and how it is judged by now
+	Allowed, Verdict                              string // since when it runs, if it does, and its current verdict
 	Reason                                        long
 	Fix                                           remedy
 }
@@ -234,7 +236,7 @@ func denialRows(n live.NamespaceStatus) []denialRow {
 	return rows
 }
 
-// undecidedRow is a registry about whose images nobody could decide.
+// undecidedRow is a registry whose images were undecided.
 type undecidedRow struct {
 	Of, When, Image, Href string
 	Over                  bool
@@ -257,14 +259,14 @@ func undecidedRows(n live.NamespaceStatus) []undecidedRow {
 	return rows
 }
 
-// endRow is something that ends.
+// endRow is an expiry.
 type endRow struct {
 	What, Source, At, In, Why string
 	Href                      string
 	Over, Soon                bool
 }
 
-// endRows lists what ends, the next one first.
+// endRows lists expiries, the next one first.
 func endRows(ends []live.End, now time.Time, keep func(live.End) bool) []endRow {
 	rows := []endRow{}
 	for _, e := range ends {
@@ -281,7 +283,7 @@ func endRows(ends []live.End, now time.Time, keep func(live.End) bool) []endRow 
 	return rows
 }
 
-// countdown says how long something lasts, in its largest unit.
+// countdown returns a remaining time in its largest unit.
 func countdown(left time.Duration) string {
 	switch {
 	case left <= 0:
@@ -294,7 +296,7 @@ func countdown(left time.Duration) string {
 	return fmt.Sprintf("in %d days", int(left.Hours()/24))
 }
 
-// attentionRow is a condition that somebody should look at, with the resources that have it.
+// attentionRow is a condition that needs attention, with its resources.
 type attentionRow struct {
 	Sources           []string
 	More              int // resources that are not named
@@ -305,7 +307,8 @@ type attentionRow struct {
 // Count is how many resources have the condition.
 func (r attentionRow) Count() int { return len(r.Sources) + r.More }
 
-// attentionRows groups resources with equal conditions: while no replica runs, all have the same.
+// attentionRows groups resources with equal conditions: while no replica runs, all have the same
+// one.
 func attentionRows(list []live.Attention) []attentionRow {
 	rows := []attentionRow{}
 	at := map[live.Attention]int{}
@@ -336,13 +339,14 @@ func imageHref(n verify.Namespace, image string) string {
 	return pathImage + "?" + url.Values{"namespace": {string(n)}, "image": {image}}.Encode()
 }
 
-// pages are the parts of a long table.
+// pages are the links to the parts of a long table.
 type pages struct {
 	First, Last, Total int
 	Prev, Next         string // addresses, "" without one
 }
 
-// paged returns the rows of one page, which counts from 1. Address returns that of another page.
+// paged returns the rows of one page, counted from 1. Address returns the address of another
+// page.
 func paged[T any](rows []T, page int, address func(page int) string) ([]T, pages) {
 	last := max(1, (len(rows)+rowsOfPage-1)/rowsOfPage)
 	page = min(max(page, 1), last)

@@ -74,7 +74,7 @@ func New(ctx context.Context, host string, source Source, about About, now func(
 	}
 	s := &Site{About: about, source: source, now: now, templates: templates, slots: make(chan struct{}, maxRequests), whatIf: make(chan struct{}, 1),
 		guard: guard{host: strings.TrimSuffix(host, ":80"), cookie: "landwaiter-" + port, session: secret(), below: "/s/" + secret()}, token: secret()}
-	// A registry that does not answer holds up explanations alone.
+	// A registry that does not answer only delays explanations.
 	readings, explaining := make(chan struct{}, maxReadings), make(chan struct{}, maxReadings)
 	status := func(namespace verify.Namespace) *fact[live.Status] {
 		return &fact[live.Status]{age: statusAge, now: now, slot: readings, base: ctx,
@@ -100,7 +100,8 @@ func secret() string {
 	return hex.EncodeToString(b)
 }
 
-// Address returns the address that opens a view once: the browser that asks first gets the session.
+// Address returns the address that opens a view once: the first browser that requests it gets the
+// session.
 func (s *Site) Address(view string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,9 +152,9 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open exchanges the token for the session, so that no history has what opens the page. While the
-// browser starts, other users of the machine can read the token in its command line: if it comes
-// twice, one of the two is not the person, and the session ends.
+// open exchanges the token for the session, so that the browser's history does not contain the
+// secret. While the browser starts, other users of the machine can read the token in its command
+// line: if it is used twice, one of the two is not the person, and the session ends.
 func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	known, again := r.Method == http.MethodGet && same(r.URL.Query().Get("token"), s.token), s.opened
@@ -190,10 +191,10 @@ type view struct {
 	model    any
 }
 
-// base is what every view has.
+// base is the part of every view.
 type base struct {
 	Title string
-	// Path is the address to give to others, without the server and without a token.
+	// Path is the address to give to others, without the server and the token.
 	Path string
 	About
 	AsOf string
@@ -228,11 +229,11 @@ func (s *Site) show(w http.ResponseWriter, r *http.Request, v view) {
 		w.WriteHeader(v.status)
 	}
 	if r.Method != http.MethodHead {
-		_, _ = w.Write([]byte(document)) // whoever asked has gone
+		_, _ = w.Write([]byte(document)) // the client has gone
 	}
 }
 
-// tag identifies what a view shows, without the time at which it was read.
+// tag identifies the content of a view, without the time at which it was read.
 func tag(document string) string {
 	_, main, _ := strings.Cut(document, "<main")
 	main, _, _ = strings.Cut(main, "</main>")
@@ -249,7 +250,7 @@ func (s *Site) render(v view) (string, error) {
 	return s.guard.linked(visible(b.String())), nil
 }
 
-// fail answers with a sentence, as a page without any fact.
+// fail answers with a sentence, as a page without facts.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, status int, why string) {
 	document, err := s.render(view{template: "fail.html", base: base{Title: http.StatusText(status), About: s.About}, model: why})
 	if err != nil {
@@ -262,7 +263,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, status int, why stri
 	}
 }
 
-// said returns the sentence of an error of a source.
+// said returns the text of an error of a source.
 func said(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("the API server did not answer within %s", readTime)

@@ -8,11 +8,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// blank is a letter of Braille that looks like a space and is none.
+// blank is a letter of Braille that looks like a space.
 const blank = '\u2800'
 
-// visible shows characters that control, reorder or hide text by their number. It is applied to whole
-// documents, so that no view can forget it.
+// visible shows characters that control, reorder or hide text by their code point. It is applied to
+// whole documents, so that no view can forget it.
 func visible(document string) string {
 	hidden := func(r rune) bool { return (!unicode.IsPrint(r) || r == blank) && r != '\n' && r != '\t' }
 	document = strings.ToValidUTF8(document, "\uFFFD")
@@ -33,7 +33,7 @@ func visible(document string) string {
 // long is a text that may be folded.
 type long struct{ Short, All string }
 
-// folded returns a text of a stranger: its beginning, and all of it up to a limit if that is more.
+// folded returns a stranger's text: its beginning and, if that is not all, the text up to a limit.
 func folded(text string) long {
 	if len(text) <= shortText {
 		return long{Short: text}

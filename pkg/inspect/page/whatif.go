@@ -19,7 +19,7 @@ import (
 // whatIfModel is the form of a what-if, and its answer. Namespace is "" for all namespaces.
 type whatIfModel struct {
 	Namespace, NamespaceHref, Text string
-	// Usable says that there is something to preview: from files nothing runs.
+	// Usable says that there is something to preview: with files, nothing runs.
 	Usable   bool
 	Answered bool
 	Trouble  string
@@ -36,14 +36,14 @@ type whatIfModel struct {
 	Notes    []string
 }
 
-// changeRow is one image as it is judged now and as it would be.
+// changeRow is one image with its current and its previewed verdict.
 type changeRow struct {
 	Namespace, Image, Href, Now, Then string
 	Why                               long
 	Breaks                            bool
 }
 
-// Partial says that what is known is not all.
+// Partial says that the known data is incomplete.
 func (m whatIfModel) Partial() bool { return m.Unknown > 0 || len(m.Missing) > 0 }
 
 type totalRow struct {
@@ -53,7 +53,7 @@ type totalRow struct {
 	Denied, UnknownVerdict [2]int
 }
 
-// answer adds what a change would do, what breaks first. Rows of which nothing changes are left out.
+// answer adds the effects of a change, breakages first. It omits rows without changes.
 func (m *whatIfModel) answer(p Preview) {
 	m.Answered, m.Missing, m.Notes = true, slices.Compact(slices.Sorted(slices.Values(p.Missing))), p.Notes
 	rows, totals := slices.Clone(p.Rows), slices.Clone(p.Totals)
@@ -88,7 +88,7 @@ func (m *whatIfModel) answer(p Preview) {
 	}
 }
 
-// urgency orders rows: those first in which somebody has to act.
+// urgency orders rows: those that need action first.
 func urgency(r live.Row) int {
 	switch {
 	case r.Breaks():
@@ -99,7 +99,7 @@ func urgency(r live.Row) int {
 	return 2
 }
 
-// whyOf returns the reason of a verdict and what to do.
+// whyOf returns the reason of a verdict and its fix.
 func whyOf(r verify.Result) string {
 	v := r.Verdict
 	if v.Warning != "" {
@@ -108,7 +108,8 @@ func whyOf(r verify.Result) string {
 	return v.Text()
 }
 
-// whatIfView answers the form: GET shows it, and POST previews what was pasted. Neither writes.
+// whatIfView answers the form: GET shows it, and POST previews the pasted objects. Neither
+// writes.
 func (s *Site) whatIfView(w http.ResponseWriter, r *http.Request) view {
 	b := s.base(r, "What if")
 	b.Live = false
@@ -172,8 +173,8 @@ func (s *Site) preview(ctx context.Context, m *whatIfModel) (status int, trouble
 	return 0, ""
 }
 
-// denying returns a policy of a namespace that only warns as it would be if it denied, or why it
-// cannot.
+// denying returns a namespace's policy that only warns, changed to deny, or why that is not
+// possible.
 func (s *Site) denying(r *http.Request, name, policy string) (text, trouble string) {
 	namespace, err := verify.ParseNamespace(name)
 	if err != nil {
@@ -195,7 +196,7 @@ func (s *Site) denying(r *http.Request, name, policy string) (text, trouble stri
 	return "", "no policy of this name warns in namespace " + name + ", or you cannot read it"
 }
 
-// enforced returns a policy as YAML that denies, without what the API server adds.
+// enforced returns a policy as YAML that denies, without the fields that the API server adds.
 func enforced(from v1beta1.Object) (text, trouble string) {
 	applied := map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "metadata": map[string]string{"name": from.GetName()}}
 	if from.GetNamespace() != "" {

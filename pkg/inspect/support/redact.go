@@ -5,47 +5,48 @@ import (
 	"strings"
 )
 
-// redacted stands for what was taken out.
+// redacted replaces removed text.
 const redacted = "(redacted)"
 
-// secretName ends the name of what is secret: password=x, "refreshToken": "x", X-Amz-Signature=x. Names that go
-// on, such as password-file and tokenAudience, are of something else.
+// secretName is the end of the name of a secret: password=x, "refreshToken": "x", X-Amz-Signature=x. Longer
+// names, such as password-file and tokenAudience, are not secret.
 const secretName = `(?:password|passwd|passphrase|pwd|[a-z][_-]pass|token|credentials?|api[_-]?key|access[_-]?key|account[_-]?key|shared[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|\b_?auth|registry-auth|x-(?:amz|goog)-signature|private[_-]?key|(?:\b|\\u0026)sig)`
 
-// value is all of what a name is followed by: in quotes, which JSON in JSON escapes, or up to what ends a
-// value in a query, in a list and in the connection strings of clouds.
+// value is the value after a name: in quotes, which JSON in JSON escapes, or up to the end of a value in
+// a query, in a list and in the connection strings of clouds.
 const value = `(?:\\"(?:\\\\\\"|[^\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[^\s"'\\,;&]+)`
 
-// What looks like a credential. The first group of each stays.
+// Patterns of credentials. The first group of each stays.
 var (
-	// privateKey may be in JSON, and cut off.
+	// privateKey may be in JSON, and truncated.
 	privateKey = regexp.MustCompile(`(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
-	// header is of HTTP; all of these are secret to the end of their line.
+	// header is an HTTP header; all of these are secret to the end of the line.
 	header = regexp.MustCompile(`(?i)((?:authorization|cookie|[\w-]*token|registry-auth)\s*:\s+)(?:[^\s"\\][^\n"\\]*(?:\\?"[^"\n\\]*\\?"[^\n"\\]*)*)`)
 	scheme = regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[\w.~+/=-]{8,}`)
-	// line is a field of YAML, which needs no quotes around spaces.
+	// line is a field of YAML, whose value may contain spaces without quotes.
 	line = regexp.MustCompile(`(?im)((?:^|\\n|"|: )[ \t]*(?:- +)?[\w.-]*` + secretName + `:[ \t]+)[^\s"'\\][^\n"\\]*`)
-	// named is a value that is called so.
+	// named is a value with a secret name.
 	named = regexp.MustCompile(`(?i)(` + secretName + `\\?["']?\s*[:=]\s*)` + value)
 	// flag is followed by its value, and user by a name and a password.
 	flag = regexp.MustCompile(`(?i)((?:^|[\s"']|\\[nt])--?[\w-]*` + secretName + `\s+)` + value)
 	user = regexp.MustCompile(`((?:^|[\s"']|\\[nt])(?:-u|--user)[\s=]+["']?[^\s:"']+:)[^\s"']+`)
-	// token tells by its form: JWT, AWS, Vault, GitHub, GitLab, age. In JSON a line break before it is \n.
+	// token is recognized by its form: JWT, AWS, Vault, GitHub, GitLab, age. In JSON a line break before
+	// it is \n.
 	token = regexp.MustCompile(`(^|\W|\\[nt])(?:eyJ[\w-]+\.[\w-]+\.[\w-]*|(?:AKIA|ASIA)[A-Z0-9]{16}|hv[sbr]\.[\w-]{8,}|(?:gh[pousr]_|github_pat_|glpat-|dckr_[po]at_)[\w-]{8,}|AGE-SECRET-KEY-1\w+)`)
 
 	// called is the name of a field, a variable or a flag whose value is secret.
 	called = regexp.MustCompile(`(?i)(?:` + secretName + `|^authorization|^cookie)$`)
-	// address is a URL, as far as no parser ends it.
+	// address is a URL, up to where every parser ends it.
 	address = regexp.MustCompile(`://[^\s"]+`)
-	// parameter is between two of a query, also in JSON.
+	// parameter is text between two parameters of a query, also in JSON.
 	parameter = regexp.MustCompile(`[&;?#]|\\u0026`)
-	// escape is of JSON, and ends the URL in it.
+	// escape is a JSON escape, which ends the URL in it.
 	escape = regexp.MustCompile(`\\[^u]`)
-	// port is what a colon is followed by that begins no password.
+	// port is text after a colon that is not the beginning of a password.
 	port = regexp.MustCompile(`^[^/?#:@]+(?::\d*)?(?:[/?#]|$)`)
 )
 
-// redact replaces what looks like a credential. It is for text that should have none.
+// redact replaces text that looks like a credential. It is for text that should have none.
 func redact(text string) string {
 	text = address.ReplaceAllStringFunc(text, func(text string) string { return withoutQuery(withoutUser(text)) })
 	for _, secret := range []*regexp.Regexp{privateKey, header, scheme, line, named, flag, user, token} {
@@ -54,9 +55,9 @@ func redact(text string) string {
 	return text
 }
 
-// withoutUser replaces the user and password of a URL, which begins with "://": what is before the last at sign of
-// the authority (RFC 3986 section 3.2). A password with a slash ends the authority for a parser, which leaves what looks like
-// a port and is none; then it is the last at sign of all.
+// withoutUser replaces the user and password of a URL, which begins with "://": everything before the last at sign of
+// the authority (RFC 3986 section 3.2). For a parser, a password with a slash ends the authority, which leaves an
+// invalid port; then it uses the last at sign of the URL.
 func withoutUser(text string) string {
 	rest := strings.TrimPrefix(text, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -70,8 +71,8 @@ func withoutUser(text string) string {
 	return "://" + redacted + rest[at+1:]
 }
 
-// withoutQuery replaces the values in the query and the fragment of a URL: stores sign addresses under any name, and a
-// registry's errors repeat them.
+// withoutQuery replaces the values in the query and the fragment of a URL: stores sign addresses under any name, and
+// a registry's errors quote them.
 func withoutQuery(text string) string {
 	start := strings.IndexAny(text, "?#")
 	if start < 0 {
@@ -96,8 +97,8 @@ func withoutQuery(text string) string {
 	return text[:start+1] + strings.Join(parts, "&") + rest
 }
 
-// redactAll redacts each text in a decoded value, which it changes in place and returns. A secret is known by its own
-// form, or by the name beside it.
+// redactAll redacts each text in a decoded value, which it changes in place and returns. A secret is recognized by
+// its form, or by its name.
 func redactAll(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -118,7 +119,7 @@ func redactAll(value any) any {
 			value[field] = redactAll(value[field])
 		}
 	case []any:
-		secret := false // the value of the flag before
+		secret := false // the value of the previous flag
 		for i := range value {
 			text, ok := value[i].(string)
 			name, _, assigned := strings.Cut(text, "=")

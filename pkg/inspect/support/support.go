@@ -1,7 +1,7 @@
 // Package support collects what somebody needs to help with an installation: versions, how the
 // programs run, conditions of resources, findings, metrics and recent Events. It reads with the
-// permissions of whoever asks, writes nothing to the cluster, and leaves out specs, Secrets and
-// ConfigMaps. What looks like a credential in the rest is replaced.
+// caller's permissions, writes nothing to the cluster, and omits specs, Secrets and ConfigMaps.
+// In the rest, it replaces text that looks like a credential.
 package support
 
 import (
@@ -31,19 +31,19 @@ import (
 
 const (
 	maxEvents  = 1000
-	maxRead    = 20_000  // Events that are read, of which most are not about Landwaiter
+	maxRead    = 20_000  // Events that are read, most of which are not about Landwaiter
 	maxMetrics = 4 << 20 // of one pod, in bytes
 	maxPods    = 20
 	fileMode   = 0o600
 )
 
-// Archive is what was collected: text by the name of its file.
+// Archive is the collected data: text by file name.
 type Archive struct {
 	files map[string][]byte
 	made  time.Time
 }
 
-// versions says which programs there are.
+// versions are the versions of the programs.
 type versions struct {
 	Program    string   `json:"program"` // that made the archive
 	Kubernetes string   `json:"kubernetes"`
@@ -83,7 +83,7 @@ type event struct {
 	Last    time.Time        `json:"last"`
 }
 
-// about is the page that comes first in the archive.
+// about is the first page of the archive.
 const about = `This archive is for whoever helps with an installation of Landwaiter.
 
 versions.json    the program that made it, Kubernetes, and the images of Landwaiter and Gatekeeper
@@ -99,8 +99,8 @@ private key in the rest was replaced by (redacted). It has names: of namespaces,
 and resources. Look through it before you send it.
 `
 
-// Collect reads what the inventory and the report of check do not have, and returns everything. What
-// it may not read is listed in the archive. An error means that the API server did not answer.
+// Collect reads what the inventory and the report of check lack, and returns everything. The archive
+// lists what it may not read. An error means that the API server did not answer.
 func Collect(ctx context.Context, config *rest.Config, c client.Reader, inventory *check.Inventory, report check.Report, program string) (*Archive, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *collector) add(name string, value any) {
 	s.archive.files[name] = made.Bytes()
 }
 
-// lacks notes that a list could not be read.
+// lacks records that a list could not be read.
 func (s *collector) lacks(what string, err error) {
 	s.missing = append(s.missing, what+": "+redact(err.Error()))
 }
@@ -191,7 +191,7 @@ func (s *collector) events() []event {
 	return found[:min(len(found), maxEvents)]
 }
 
-// metrics adds what the pods of Landwaiter measure.
+// metrics adds the metrics of Landwaiter's pods.
 func (s *collector) metrics(of func(pod, port string) rest.ResponseWrapper) {
 	var pods corev1.PodList
 	if err := s.client.List(s.ctx, &pods, client.InNamespace(s.inventory.Namespace)); err != nil {
@@ -212,7 +212,7 @@ func (s *collector) metrics(of func(pod, port string) rest.ResponseWrapper) {
 	}
 }
 
-// read reads an answer up to a bound.
+// read reads an answer up to a limit.
 func read(ctx context.Context, from rest.ResponseWrapper) (text []byte, err error) {
 	stream, err := from.Stream(ctx)
 	if err != nil {
@@ -222,7 +222,7 @@ func read(ctx context.Context, from rest.ResponseWrapper) (text []byte, err erro
 	return text, cmp.Or(err, stream.Close())
 }
 
-// metricsPort is the number of the port that a pod calls metrics, "" without one.
+// metricsPort is the number of a pod's port with the name metrics, "" without one.
 func metricsPort(pod corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		for _, port := range c.Ports {
@@ -244,7 +244,7 @@ func images(deployments []appsv1.Deployment) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// harmless lists variables whose values tell something and are no secret.
+// harmless lists variables whose values are useful and not secret.
 func harmless() []string {
 	return []string{"GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG", "OTEL_TRACES_SAMPLER", "OTEL_EXPORTER_OTLP_PROTOCOL"}
 }

@@ -1,4 +1,4 @@
-// Package server has no code of its own: its rooms are the parts of the command serve.
+// Package server has no code of its own. Its packages are the parts of the command serve.
 //
 //   - provider: the HTTPS edge that Gatekeeper calls.
 //   - serving: the certificate, the client CAs, and the Provider objects.

@@ -1,6 +1,6 @@
 // Package enforcement measures what Gatekeeper does with Landwaiter's verdicts in each namespace:
-// deny, warn, list (dryrun), or nothing. Only the replica that leads looks. It reads constraints,
-// and names and labels of namespaces; it refuses to write anything.
+// deny, warn, list (dryrun), or nothing. Only the leader runs it. It reads constraints, and names
+// and labels of namespaces, and writes nothing.
 package enforcement
 
 import (
@@ -26,20 +26,20 @@ import (
 )
 
 const (
-	// interval is how often the leader looks. Modes change by hand, a few times a year, but whoever
-	// changes one looks at the dashboard then.
+	// interval is how often the leader reads the modes. People change them a few times a year, and
+	// look at the dashboard then.
 	interval = 30 * time.Second
 	// requestTimeout bounds one request to the API server.
 	requestTimeout = 10 * time.Second
 	// maxConstraints bounds the constraints that are read: an installation has a handful.
 	maxConstraints = 200
-	// pageSize is how many namespaces are read at a time: teams may put much on theirs.
+	// pageSize is the number of namespaces per request: teams may put much metadata on theirs.
 	pageSize = 100
 )
 
-// Cluster says which namespaces there are, and whose. It is safe for concurrent use.
+// Cluster knows the existing namespaces and their Tenants. It is safe for concurrent use.
 type Cluster interface {
-	// Namespaces returns the names of those that exist, sorted.
+	// Namespaces returns the names of existing namespaces, sorted.
 	Namespaces() []verify.Namespace
 	// Tenant returns the Tenant that holds a namespace, "" if none does.
 	Tenant(namespace verify.Namespace) string
@@ -93,8 +93,8 @@ func (m *Meter) set(counts map[series]int) {
 	m.counts = counts
 }
 
-// Lead looks again and again until ctx ends. Calls must not overlap. Without an answer there are
-// no series: what was seen earlier may be wrong by now.
+// Lead measures repeatedly until ctx ends. Calls must not overlap. Without an answer there are
+// no series: earlier values may be wrong by now.
 func (m *Meter) Lead(ctx context.Context) error {
 	defer m.set(nil)
 	complained := false
@@ -141,8 +141,8 @@ func (m *Meter) list(ctx context.Context) ([]unstructured.Unstructured, error) {
 	return list.Items, nil
 }
 
-// judge finds the modes of all namespaces by their labels, which it does not keep: a team may put
-// large ones on its namespaces.
+// judge determines the modes of all namespaces by their labels, which it does not keep: a team
+// may put large ones on its namespaces.
 func (m *Meter) judge(ctx context.Context, constraints []unstructured.Unstructured, modes map[verify.Namespace]constraint.Mode) error {
 	for next := ""; ; {
 		page, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -5,20 +5,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
-// maxSeries bounds the namespaces that have series of their own. The others are added up.
+// maxSeries bounds the namespaces with their own series. The others are summed.
 const maxSeries = 1000
 
-// otherLabel stands for all namespaces past the limit.
+// otherLabel is the label of all namespaces beyond the limit.
 const otherLabel = "other"
 
-// series are the labels of one. Tenants are no others than those of namespaces with series of
-// their own, so they are bounded too.
+// series are the labels of one series. Only namespaces with their own series have a Tenant's
+// label, so Tenants are bounded too.
 type series struct {
 	mode              constraint.Mode
 	namespace, tenant string
 }
 
-// count returns how many namespaces each series stands for. A namespace whose mode is not known yet
+// count returns the number of namespaces of each series. A namespace whose mode is not known yet
 // has none.
 func count(cluster Cluster, modes map[verify.Namespace]constraint.Mode) map[series]int {
 	counts := map[series]int{}

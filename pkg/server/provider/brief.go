@@ -6,9 +6,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// brief is what Landwaiter's own templates read of a [value]. Gatekeeper converts each answer for Rego, which takes
-// longer than evaluating the template if the answer has all reports. A template that iterates over reports finds none
-// here, so only [verdictPath] answers with it.
+// brief has the fields of a [value] that Landwaiter's own templates read. Gatekeeper converts each answer for Rego,
+// which takes longer than evaluating the template if the answer has all reports. A template that iterates over
+// reports finds none here, so only [verdictPath] answers with it.
 type brief struct {
 	IsSuccess bool   `json:"isSuccess"`
 	Reason    string `json:"reason,omitempty"`  // set if IsSuccess is false

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// deadline is what [context.WithDeadline] returns, made only once somebody waits for it: a verdict
-// from memory takes less time than a timer.
+// deadline is a lazy [context.WithDeadline], created only once somebody waits for it: a cached
+// verdict takes less time than a timer.
 type deadline struct {
 	parent context.Context //nolint:containedctx // a context itself
 	at     time.Time
@@ -18,7 +18,7 @@ type deadline struct {
 	over   bool
 }
 
-// withDeadline is [context.WithDeadline] for work that seldom waits. A deadline of parent is kept.
+// withDeadline is [context.WithDeadline] for work that rarely waits. A deadline of parent is kept.
 func withDeadline(parent context.Context, at time.Time) (context.Context, context.CancelFunc) {
 	d := &deadline{parent: parent, at: at}
 	return d, d.end
@@ -71,7 +71,7 @@ func (d *deadline) Err() error {
 	return nil
 }
 
-// Value implements [context.Context]. Contexts that are made of d find what was made, so that they
+// Value implements [context.Context]. Contexts derived from d find the created one, so that they
 // need no goroutine to follow it.
 func (d *deadline) Value(key any) any {
 	d.mu.Lock()

@@ -78,7 +78,7 @@ func (r *verifierReport) appendJSON(b []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendValue appends v, which extensions hold, as encoding/json would write it.
+// appendValue appends v, a value of extensions, as encoding/json would write it.
 func appendValue(b []byte, v any) (_ []byte, err error) {
 	switch v := v.(type) {
 	case string:
@@ -139,8 +139,8 @@ func appendString(b []byte, s string) []byte {
 	return escaped
 }
 
-// unescaped reports whether text has only characters of ASCII that stand for themselves in JSON. It looks at eight
-// bytes at a time: for each, subtraction sets the highest bit of a byte that is too small.
+// unescaped reports whether text only has ASCII characters that JSON does not escape. It checks eight bytes at a
+// time: for each, subtraction sets the highest bit of a byte that is too small.
 func unescaped(text []byte) bool {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for ; len(text) >= 8; text = text[8:] {

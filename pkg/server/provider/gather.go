@@ -16,8 +16,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// work decides about one target. It should return before ctx ends, and returns
-// false if it cannot decide.
+// work decides about one target. It should return before ctx ends, and returns false if it
+// cannot decide.
 type work func(ctx context.Context, t target) (decision, bool)
 
 // job holds the targets of a request that workers decide about.
@@ -35,11 +35,11 @@ type finished struct {
 	*decision
 }
 
-// gather runs a job with several workers and stores their decisions. It stops
-// waiting when the grace after the end of ctx is over: work may ignore ctx, and a
-// decision that is missing by then stays undecided.
+// gather runs a job with several workers and stores their decisions. It stops waiting when
+// the grace period after the end of ctx is over: work may ignore ctx, and a missing decision
+// stays undecided.
 func (h *handler) gather(ctx context.Context, j *job, decisions []decision, grace time.Duration) {
-	done := make(chan finished, len(j.left)) // has room for all, so that late workers never block
+	done := make(chan finished, len(j.left)) // has space for all, so that late workers never block
 	for range min(len(j.left), maxParallelKeys) {
 		go h.worker(ctx, j, done)
 	}
@@ -95,13 +95,13 @@ type decision struct {
 	result verify.Result // of verification; of resolution, the digest or why there is none
 
 	began time.Time     // when a worker began; zero if it was recalled
-	took  time.Duration // from then on
+	took  time.Duration // since then
 }
 
 const lateReason = "not finished in time, try again"
 
-// lateCause says in a word why nothing was decided before ctx ended: the registry is to blame, unless the
-// client left or this process stood still.
+// lateCause is a word for why nothing was decided before ctx ended: the registry is to blame, unless the
+// client left or this process was suspended.
 func lateCause(ctx context.Context) policy.Reason {
 	if verify.StoodStill(ctx) {
 		return policy.ReasonUnfinished
@@ -129,7 +129,7 @@ func (k distinctKey) answer(decisions []decision) (verify.Answer, string) {
 	}
 }
 
-// malformed returns why a key is no image, and whom to ask, on one line.
+// malformed returns why a key is not an image, and the contact, on one line.
 func (k distinctKey) malformed() string {
 	return policy.OneLine(policy.Verdict{Reason: k.err.Error(), Contact: k.contact}.TextWithin(maxReasonBytes))
 }
@@ -142,7 +142,7 @@ func (d *decision) text(room int) string {
 	return policy.OneLine(verdict.TextWithin(room))
 }
 
-// placeholder says what "auto" means in a Deployment, "" for every other image.
+// placeholder explains "auto" in a Deployment, "" for every other image.
 func placeholder(ref image.Reference) string {
 	if ref.Host == "docker.io" && ref.Repository == "library/auto" && ref.Tag == "latest" {
 		return "; if auto is the placeholder of Istio's gateways, which its webhook replaces in pods, a cluster admin can list auto in exemptImages of the constraint: the pods' real images are still verified"
@@ -164,8 +164,8 @@ func (h *handler) recall(_ context.Context, t target) (decision, bool) {
 	return decisionOf(result, t), true
 }
 
-// decisionOf turns a Decider's result into a decision about t. A verdict about another image must
-// not allow this one: that would be a mix-up in a lower layer.
+// decisionOf turns a Decider's result into a decision about t. A verdict about another image,
+// which would be a bug in a lower layer, must not allow this one.
 func decisionOf(result verify.Result, t target) decision {
 	d := decision{answer: result.Answer(), judged: true, result: result}
 	if d.answer.Allows() && !answers(result, t) {
@@ -182,8 +182,8 @@ func answers(result verify.Result, t target) bool {
 		(t.ref.Digest == "" || result.Digest == t.ref.Digest)
 }
 
-// resolve pins a target. A target with a digest is pinned already, and one without an image stays as it
-// is: neither needs a call of the Resolver, which may use the network.
+// resolve pins a target. A target with a digest is already pinned, and one without an image stays
+// unchanged: neither needs the Resolver, which may use the network.
 func (h *handler) resolve(ctx context.Context, t target) (decision, bool) {
 	if t.ref.Digest != "" || t.ref == (image.Reference{}) {
 		return pinnedTo(t.ref.Digest), true

@@ -44,10 +44,10 @@ type handler struct {
 	authorizeClient authorizer
 }
 
-// operation holds what differs between verification and mutation.
+// operation has the differences between verification and mutation.
 type operation struct {
 	timeout time.Duration
-	recall  work // decides without waiting; nil if there is no such way
+	recall  work // decides without waiting; nil if that is not possible
 	decide  work
 	answer  func(*exchange) answer // called once every target is decided
 }
@@ -104,9 +104,9 @@ func outcomeOf(status int) RequestOutcome {
 	return RequestMalformed
 }
 
-// ServeHTTP answers every request with a well-formed ProviderResponse, because
-// Gatekeeper reads the body whatever the status is. The status is 200 for every
-// well-formed request, even if it could not be decided.
+// ServeHTTP answers every request with a well-formed ProviderResponse, because Gatekeeper
+// reads the body regardless of the status. The status is 200 for every well-formed request,
+// even if it could not be decided.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.inFlight.Inc()
 	defer h.metrics.inFlight.Dec()
@@ -137,8 +137,7 @@ func (h *handler) logOf(x *exchange) *logrus.Entry {
 	return log
 }
 
-// recycle returns a buffer to the pool, unless an unusually large request has
-// grown it.
+// recycle returns a buffer to the pool, unless a large request has grown it.
 func (h *handler) recycle(buffer *bytes.Buffer) {
 	const usual = 64 << 10
 	if buffer.Cap() <= usual {
@@ -216,8 +215,7 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 	if refused != nil {
 		return nil, refused
 	}
-	// A request takes places only from here on: a client that sends it slowly must
-	// not keep others out.
+	// A request takes places only from here on: a slow client must not keep others out.
 	places, account, ok := h.enter(plan)
 	if !ok {
 		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %s has too many images in flight, try again", account.Describe())
@@ -241,10 +239,10 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 	return op.answer(x), nil
 }
 
-// decide fills x.decisions. It recalls what is known on this goroutine, in turns of the
+// decide fills x.decisions. It recalls known verdicts on this goroutine, in turns of the
 // account, and leaves the rest to workers, for which it waits until workBy and the grace
-// after it. If everything is decided, it returns with the turn held, for the answer. It
-// fails if there is no turn in time.
+// period after it. If everything is decided, it returns while holding the turn, for the
+// answer. It fails if it gets no turn in time.
 func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places *places, workBy time.Time, grace time.Duration) error {
 	ctx, cancel := withDeadline(ctx, workBy)
 	defer cancel()
@@ -268,7 +266,7 @@ func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places
 	return x.turn.Enter(ctx)
 }
 
-// recallAll decides what is known and returns the numbers of the other targets.
+// recallAll decides the known targets and returns the indexes of the others.
 func (h *handler) recallAll(ctx context.Context, op *operation, x *exchange, workBy time.Time) (left []int, err error) {
 	recallBy := x.began.Add(recallFor)
 	if workBy.Before(recallBy) {
@@ -292,15 +290,15 @@ func (h *handler) recallAll(ctx context.Context, op *operation, x *exchange, wor
 	return left, nil
 }
 
-// read returns the keys of a request, which must have arrived by the given time.
+// read returns the keys of a request, which must arrive by the given time.
 func (h *handler) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, by time.Time) ([]string, *refusal) {
 	control := http.NewResponseController(w)
 	// The ResponseWriters of tests have no deadlines.
 	bounded := control.SetReadDeadline(by) == nil
 	keys, refused := readKeys(w, r, buffer)
 	if bounded && refused == nil {
-		// net/http keeps reading to notice that the client has left, and would take an
-		// expired deadline for that.
+		// net/http keeps reading to detect that the client has left, and would interpret an expired
+		// deadline as that.
 		if err := control.SetReadDeadline(time.Time{}); err != nil {
 			return nil, refuse(http.StatusBadRequest, "the connection is closed")
 		}
@@ -308,8 +306,8 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buf
 	return keys, refused
 }
 
-// newTraceID returns 16 random bytes in hexadecimal, the name of a request in logs
-// and answers.
+// newTraceID returns 16 random bytes in hexadecimal, which identify a request in logs and
+// answers.
 func newTraceID() string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // crypto/rand ends the process instead of failing

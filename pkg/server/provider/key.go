@@ -15,19 +15,19 @@ import (
 // decision.
 type target struct {
 	namespace verify.Namespace
-	ref       image.Reference // zero for what mutation leaves alone
+	ref       image.Reference // zero for images that mutation leaves unchanged
 }
 
 // filledInLater reports whether a webhook that runs after Gatekeeper's mutation, or a controller, replaces an
-// image: Istio's injector replaces "auto", and OpenShift's image triggers a blank. Verification judges what
-// they write, or denies the placeholder.
+// image: Istio's injector replaces "auto", and OpenShift's image triggers a blank. Verification judges the
+// replacement, or denies the placeholder.
 func filledInLater(image string) bool { return image == "auto" || strings.TrimSpace(image) == "" }
 
 // parser has the signature of [image.Parse].
 type parser func(string) (image.Reference, error)
 
-// remembering returns image.Parse with a cache: requests name the same few images
-// again and again, and parsing one takes as long as recalling its verdict.
+// remembering returns image.Parse with a cache: requests name the same few images repeatedly,
+// and parsing one takes as long as recalling its verdict.
 func remembering() parser {
 	known := otter.Must(&otter.Options[string, image.Reference]{MaximumSize: maxParsed})
 	return func(s string) (image.Reference, error) {
@@ -56,7 +56,7 @@ type endpoint struct {
 	name      string // for metrics and logs; one of a fixed set
 	operation Operation
 	tagged    bool             // keys may begin with one namespace tag
-	brief     bool             // answers have a [brief] in place of a [value]
+	brief     bool             // answers have a [brief] instead of a [value]
 	source    Source           // empty: admission
 	namespace verify.Namespace // for keys without a tag
 }
@@ -74,9 +74,8 @@ func endpointNames() []string {
 	return []string{"verdict", "verify", "mutate", "namespace_verify", "namespace_mutate", "ratify_verify", "ratify_mutate", "audit_verify", unknownEndpoint}
 }
 
-// parsePath returns the endpoint of an escaped URL path. It compares paths as they
-// were sent: cleaning or unescaping would add a second spelling, and a redirect
-// would make Gatekeeper ask twice.
+// parsePath returns the endpoint of an escaped URL path. It compares raw paths: cleaning or
+// unescaping would add a second spelling, and a redirect would make Gatekeeper ask twice.
 func parsePath(path string) (endpoint, error) {
 	if tenant, scoped := strings.CutPrefix(path, tenantPrefix); scoped {
 		return parseTenantPath(tenant)
@@ -116,10 +115,9 @@ func parseTenantPath(rest string) (endpoint, error) {
 	return e, nil
 }
 
-// parseKey parses a key of this endpoint. A user wrote the image in it, so at most
-// one leading tag, put there by the template, is taken as a namespace, and only on
-// endpoints for such templates. With an error, the target has the namespace if that is
-// known, for the log.
+// parseKey parses a key of this endpoint. A user wrote the image in it, so it reads at most
+// one leading tag, which the template adds, as a namespace, and only on endpoints for such
+// templates. With an error, the target has the namespace if it is known, for the log.
 func (e endpoint) parseKey(key string, parse parser) (target, error) {
 	if e.tagged {
 		return parseTaggedKey(key, parse)
@@ -134,8 +132,8 @@ func (e endpoint) parseKey(key string, parse parser) (target, error) {
 	return target{namespace: e.namespace, ref: ref}, err
 }
 
-// parseTaggedKey parses "[namespace]image" or "image". An empty tag is an error, and
-// does not mean the cluster: a template that lost the namespace would write it.
+// parseTaggedKey parses "[namespace]image" or "image". An empty tag is an error, and does not
+// mean the cluster: a template that lost the namespace would write it.
 func parseTaggedKey(key string, parse parser) (target, error) {
 	rest, tagged := strings.CutPrefix(key, "[")
 	if !tagged {

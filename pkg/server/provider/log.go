@@ -17,10 +17,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// requestLog is an Observer that logs a line for each request, and one for each key
-// that is not allowed, up to a limit. The same line is not logged again for a while,
-// which depends on who asks. What is not logged is at debug level, since there are
-// thousands of them a second and nobody else needs them.
+// requestLog is an Observer that logs a line for each request, and one for each key that is
+// not allowed, up to a limit. It does not repeat a line for a while, which depends on the
+// source. All other lines are at debug level, since there are thousands per second.
 type requestLog struct {
 	log     *logrus.Logger
 	account func(verify.Namespace) verify.Account
@@ -51,7 +50,7 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	for i := range lines {
 		level = min(level, max(lines[i].level, logrus.InfoLevel)) // a lower one is more severe
 	}
-	if o.Outcome != RequestAnswered && o.Outcome != RequestUndecided { // refused, before it was about a namespace
+	if o.Outcome != RequestAnswered && o.Outcome != RequestUndecided { // refused before its namespace was known
 		var own logrus.Level
 		own, repeated = l.level(logrus.InfoLevel, o.Source, verify.Cluster.Account(), lineOf(o.Endpoint, string(o.Outcome), strconv.Itoa(o.Status)))
 		level = min(level, own)
@@ -78,8 +77,7 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	}
 }
 
-// linesOf returns the lines about keys, those at debug level included if they are
-// logged.
+// linesOf returns the lines about keys, including those at debug level if that is enabled.
 func (l requestLog) linesOf(o *Observation) []keyLine {
 	var lines []keyLine
 	for i := range o.Keys {
@@ -98,8 +96,8 @@ func (l requestLog) linesOf(o *Observation) []keyLine {
 	return lines
 }
 
-// level returns the level of a line, which is debug if it was logged a while ago, and
-// how often it came since.
+// level returns the level of a line, which is debug if it was logged recently, and how often
+// it has occurred since.
 func (l requestLog) level(level logrus.Level, source Source, account verify.Account, what line) (logrus.Level, int) {
 	log, repeated := l.repeats[source].fresh(account, what)
 	if !log {
@@ -108,8 +106,8 @@ func (l requestLog) level(level logrus.Level, source Source, account verify.Acco
 	return level, repeated
 }
 
-// line is what makes a line about a key the same as another. Errors of registries differ
-// each time, so an undecided image is the same whatever the reason.
+// line identifies equal lines about a key. Errors of registries differ each time, so an
+// undecided image is the same regardless of the reason.
 func (k *KeyObservation) line() line {
 	fields := []string{string(k.Namespace), string(k.Answer), k.Key, k.policy()}
 	if !k.Undecided() {
@@ -176,11 +174,11 @@ func (l requestLog) logKey(o *Observation, about *keyLine) {
 	l.log.WithFields(fields).Log(about.level, "key")
 }
 
-// denials remembers the traceID of the first of denials that are the same, for answers to
-// those that follow. Kubernetes counts Events with the same text, and the pods of a ReplicaSet
-// are denied for ever: with a traceID of its own, each denial would be an Event of its own. If
-// one account is denied more images than are remembered, others' denials get new traceIDs,
-// which does no harm.
+// denials remembers the traceID of the first of equal denials, for the answers to later ones.
+// Kubernetes counts Events with the same text, and the pods of a ReplicaSet are denied
+// repeatedly: with a different traceID, each denial would be a separate Event. If one account
+// is denied more images than are remembered, others' denials get new traceIDs, which does no
+// harm.
 type denials struct {
 	known interface { // a cache of otter, whose type every package that sees it would compile again
 		GetIfPresent(denial) (firstDenial, bool)
@@ -188,7 +186,7 @@ type denials struct {
 	}
 }
 
-// denial is what makes a denial the same as another.
+// denial identifies equal denials.
 type denial struct {
 	namespace verify.Namespace
 	line      line
@@ -204,8 +202,8 @@ func newDenials() denials {
 	return denials{otter.Must(&otter.Options[denial, firstDenial]{MaximumSize: maxDenials})}
 }
 
-// traceID returns the traceID for the answer to x: its own, or that of the first denial that
-// is the same as the first one in x.
+// traceID returns the traceID for the answer to x: its own, or the one of the first equal
+// denial.
 func (d denials) traceID(x *exchange) string {
 	for _, k := range x.plan.keys {
 		answer, reason := k.answer(x.decisions)
@@ -226,13 +224,12 @@ func (d denials) traceID(x *exchange) string {
 }
 
 // repeats remembers log lines, so that the same one is logged once in a window. An audit
-// finds the same denied pods every minute, and a ReplicaSet tries again for ever.
+// finds the same denied pods every minute, and a ReplicaSet retries forever.
 //
-// All accounts share a number of lines evenly: a new line takes the place of the oldest one
-// of the account with most. An account without a place for a line logs one in a while for
-// all of those. So no account fills the log or the memory, and none changes which lines of
-// another are logged that has no more of them than its even share. It is safe for
-// concurrent use.
+// All accounts share a number of lines evenly: a new line replaces the oldest line of the
+// account with the most. An account without space for a line logs one for all such lines once
+// in a while. So no account fills the log or the memory, and none affects the lines of an
+// account within its even share. It is safe for concurrent use.
 type repeats struct {
 	window time.Duration
 	limit  int
@@ -243,10 +240,10 @@ type repeats struct {
 	order    *list.List // of *repeat, the least recently logged first
 	accounts map[verify.Account]*crowd
 	largest  largest
-	rest     repeat // the lines of accounts that are too many to have a place each
+	rest     repeat // the lines of accounts without space for each
 }
 
-// line is what makes a line the same as another: a hash of its fields.
+// line identifies equal lines: a hash of its fields.
 type line [sha256.Size]byte
 
 func lineOf(fields ...string) line {
@@ -260,7 +257,7 @@ func lineOf(fields ...string) line {
 	return line(hash.Sum(nil))
 }
 
-// repeat is one line that was logged.
+// repeat is one logged line.
 type repeat struct {
 	line   line
 	of     *crowd
@@ -270,7 +267,7 @@ type repeat struct {
 	inOrder, inCrowd *list.Element
 }
 
-// crowd is an account with lines that are remembered, and what it has no places for.
+// crowd is the remembered lines of an account, and the lines without space.
 type crowd struct {
 	account verify.Account
 	lines   *list.List // of *repeat, the least recently logged first
@@ -309,8 +306,8 @@ func newRepeats(window time.Duration, lines int, now func() time.Time) *repeats 
 	return &repeats{window: window, limit: lines, now: now, known: map[line]*repeat{}, order: list.New(), accounts: map[verify.Account]*crowd{}}
 }
 
-// fresh reports whether to log a line of an account, and how often it came since it was
-// last logged.
+// fresh reports whether to log a line of an account, and how often it has occurred since it
+// was last logged.
 func (r *repeats) fresh(account verify.Account, l line) (log bool, repeated int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -343,8 +340,8 @@ func (r *repeats) fresh(account verify.Account, l line) (log bool, repeated int)
 	return true, 0
 }
 
-// room reports whether there is a place for another line of an account, which may be nil.
-// It takes one from the account with most, unless that would then have fewer.
+// room reports whether there is space for another line of an account, which may be nil. It
+// takes the space from the account with the most lines, unless that would then have fewer.
 func (r *repeats) room(of *crowd) bool {
 	if len(r.known) < r.limit {
 		return true
@@ -371,8 +368,8 @@ func (r *repeat) count(now time.Time, window time.Duration) (log bool, repeated 
 	return true, repeated
 }
 
-// expire forgets lines that did not come again: for another window after the one in which
-// they are not logged, because that is when the next one says how often they came.
+// expire forgets lines that have not occurred again, one window after the window in which
+// they are not logged: until then, the next occurrence reports the count.
 func (r *repeats) expire(now time.Time) {
 	for element := r.order.Front(); element != nil; element = r.order.Front() {
 		if oldest := element.Value.(*repeat); now.Sub(oldest.logged) < 2*r.window { //nolint:forcetypeassert // the list has nothing else

@@ -10,8 +10,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// metrics is an Observer that counts, and holds the other metrics of the edge. No
-// label is an image reference, and the labels that come from requests are bounded.
+// metrics is an Observer that counts, and holds the other metrics of the edge. No label is an
+// image reference, and labels from requests are bounded.
 type metrics struct {
 	requests           *prometheus.CounterVec   // endpoint, outcome
 	images             *prometheus.CounterVec   // namespace, outcome, source
@@ -29,7 +29,7 @@ type metrics struct {
 	namespace, quota func(verify.Namespace) string
 }
 
-// metricPrefix begins the name of each metric.
+// metricPrefix is the prefix of each metric.
 const metricPrefix = "landwaiter_provider_"
 
 func newMetrics(registry *prometheus.Registry, namespace, quota func(verify.Namespace) string) *metrics {
@@ -68,7 +68,7 @@ func newMetrics(registry *prometheus.Registry, namespace, quota func(verify.Name
 			return noQuota
 		},
 	}
-	// Exported before the first of them, so that the first is an increase.
+	// Exported before the first occurrence, so that the first one is an increase.
 	for _, endpoint := range endpointNames() {
 		for _, outcome := range requestOutcomes() {
 			m.requests.WithLabelValues(endpoint, string(outcome))
@@ -78,8 +78,8 @@ func newMetrics(registry *prometheus.Registry, namespace, quota func(verify.Name
 	return m
 }
 
-// certificateExpiry returns a gauge with the end of the serving certificate, 0
-// before there is one.
+// certificateExpiry returns a gauge with the expiry of the serving certificate, 0 before
+// there is one.
 func certificateExpiry(source TLSSource) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricPrefix + "certificate_expiry_timestamp_seconds",
 		Help: "When the serving certificate ends, in Unix time."}, func() float64 {
@@ -108,7 +108,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 		if k.Duration > 0 {
 			m.worked.WithLabelValues(namespace).Observe(k.Duration.Seconds())
 			m.workedByQuota.WithLabelValues(m.quota(k.Namespace)).Observe(k.Duration.Seconds())
-			m.imagesOverloaded.WithLabelValues(namespace) // exported before the first of them
+			m.imagesOverloaded.WithLabelValues(namespace) // exported before the first occurrence
 		}
 		if k.Result == nil {
 			continue
@@ -128,15 +128,15 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 	}
 }
 
-// Where a verdict came from, as metrics call it.
+// The origins of a verdict in metrics.
 const (
 	fromMemory   = "memory"
 	fromRedis    = "redis"
 	fromEvidence = "verified"
-	fromRules    = "rules" // which need no evidence about the image
+	fromRules    = "rules" // without evidence about the image
 )
 
-// origin says where a verdict came from.
+// origin returns the origin of a verdict.
 func origin(r *verify.Result) string {
 	switch {
 	case r.Cached && slices.ContainsFunc(r.Stages, func(s verify.Stage) bool { return s.Name == verify.StageRedis }):
@@ -159,10 +159,11 @@ func (m *metrics) forget(namespace verify.Namespace) {
 	}
 }
 
-// noQuota stands for namespaces with the default quota. No ClusterQuota can have this name.
+// noQuota is the label of namespaces with the default quota. No ClusterQuota can have this
+// name.
 const noQuota = "-"
 
-// otherLabel stands for all values past a limit.
+// otherLabel is the label of all values beyond a limit.
 const otherLabel = "other"
 
 // labels bounds the values of a label.

@@ -11,68 +11,67 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Observer is told of every request after its answer was sent, on the goroutine
-// that answers the next request of the connection: it must not wait for anything.
-// It must not modify what it is given. It is safe for concurrent use.
+// Observer is called for every request after its answer was sent, on the goroutine that
+// answers the next request of the connection: it must not block. It must not modify its
+// argument. It is safe for concurrent use.
 type Observer interface {
 	Observe(ctx context.Context, o Observation)
 }
 
 // Observation is a request and its answer.
 type Observation struct {
-	// TraceID names the request in logs and answers.
+	// TraceID identifies the request in logs and answers.
 	TraceID string
-	// Requested is when the header of the request had arrived, Duration the time
-	// from then to the answer.
+	// Requested is when the header of the request had arrived, Duration the time from then to
+	// the answer.
 	Requested time.Time
 	Duration  time.Duration
-	// Endpoint is the name of the path, one of a fixed few, and Operation what it
-	// asks for, "" for an unknown path.
+	// Endpoint is the name of the path, one of a fixed few, and Operation its operation, "" for
+	// an unknown path.
 	Endpoint  string
 	Operation Operation
-	// Source is who asked: admission, or Gatekeeper's audit at its own path.
+	// Source is admission, or Gatekeeper's audit at its own path.
 	Source Source
 	// Status is the HTTP status of the answer.
 	Status  int
 	Outcome RequestOutcome
-	// Namespace is the one in the path, if the endpoint has one. Each key has its own.
+	// Namespace is the namespace in the path, if the endpoint has one. Each key has its own.
 	Namespace verify.Namespace
-	// Asked is the number of keys with repetitions, Images that of distinct images.
+	// Asked is the number of keys including duplicates, Images the number of distinct images.
 	Asked, Images int
-	// Keys holds each distinct key once. It is empty if the request was refused.
+	// Keys has each distinct key once. It is empty if the request was refused.
 	Keys []KeyObservation
 }
 
 // KeyObservation is the answer to one key.
 type KeyObservation struct {
-	// Key is the key as the client sent it: text of a stranger.
+	// Key is the key as the client sent it: a stranger's text.
 	Key       string
 	Namespace verify.Namespace
 	// Reference is the zero value for a malformed key.
 	Reference image.Reference
 	Answer    verify.Answer
 	Reason    string
-	// Cause says in a word why an image is undecided, as [policy.Verdict] does.
+	// Cause is a word for why an image is undecided, as in [policy.Verdict].
 	Cause policy.Reason
-	// Result is what the Decider said. It is nil for mutations, malformed keys, and
-	// images whose verification did not end in time or did not end well.
+	// Result is the Decider's result. It is nil for mutations, malformed keys, and images whose
+	// verification did not end in time or failed.
 	Result *verify.Result
-	// Began is when the work on the image began, and Duration how long it took. Both are
-	// zero for a verdict that was in memory.
+	// Began is when the work on the image began, and Duration how long it took. Both are zero
+	// for a cached verdict.
 	Began    time.Time
 	Duration time.Duration
-	// Repeated says that an earlier key is about the same image and has the same
-	// Result.
+	// Repeated says that an earlier key is about the same image and has the same Result.
 	Repeated bool
 }
 
-// Source is who asks, as logs, metrics and traces call it.
+// Source is the source of a request in logs, metrics and traces.
 type Source string
 
 // The sources of requests.
 const (
 	SourceAdmission Source = "admission" // at every path but that of audits
-	SourceAudit     Source = "audit"     // about objects that exist already
+	SourceAudit     Source = "audit"     // about objects that already exist
 )
 
 // RequestOutcome is the result of a request, as logs and metrics call it.
@@ -112,9 +111,8 @@ func (o *Observation) Counts() map[verify.Answer]int {
 // severalNamespaces is not a valid name of a namespace.
 const severalNamespaces = "*"
 
-// About returns the label of the one namespace that the request is about, "*" if there are
-// several, and "" if it is about none: it was refused before its keys were read, or they
-// are no images.
+// About returns the label of the request's only namespace, "*" if there are several, and ""
+// if there is none: it was refused before its keys were read, or they are not images.
 func (o *Observation) About() string {
 	about := ""
 	for i := range o.Keys {
@@ -126,8 +124,8 @@ func (o *Observation) About() string {
 	return about
 }
 
-// About returns the label of the namespace that the key is about, "" for what is no image
-// and has no namespace that is one.
+// About returns the label of the key's namespace, "" for a malformed key without a valid
+// namespace.
 func (k *KeyObservation) About() string {
 	if k.Answer == verify.AnswerInvalid && k.Namespace == verify.Cluster {
 		return ""
@@ -138,7 +136,7 @@ func (k *KeyObservation) About() string {
 // Undecided reports whether the image has neither a verdict nor, for a mutation, a digest.
 func (k *KeyObservation) Undecided() bool { return k.Answer == verify.AnswerUndecided }
 
-// aboutBoth returns what two things together are about.
+// aboutBoth combines two labels of About.
 func aboutBoth(one, other string) string {
 	switch {
 	case one == "" || one == other:
@@ -149,7 +147,7 @@ func aboutBoth(one, other string) string {
 	return severalNamespaces
 }
 
-// about returns what [Observation.About] does, for an exchange that did not come to an end.
+// about returns [Observation.About] for an exchange that did not finish.
 func (x *exchange) about() string {
 	if x.endpoint.namespace != verify.Cluster {
 		return x.endpoint.namespace.Label()
@@ -161,7 +159,7 @@ func (x *exchange) about() string {
 	return about
 }
 
-// observation returns what observers are told of an exchange that ends now.
+// observation returns the Observation of an exchange that ends now.
 func (x *exchange) observation(status int) Observation {
 	o := Observation{
 		TraceID: x.traceID, Requested: x.began, Duration: time.Since(x.began),

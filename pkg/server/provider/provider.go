@@ -2,9 +2,9 @@
 // (externaldata.gatekeeper.sh/v1beta1) and answers a request with exactly one item
 // per distinct key, or with a system error and no items.
 //
-// It refuses to answer in part, to answer late, to take a namespace from an image
-// string, and to send an item for an undecided key: Gatekeeper caches items for
-// minutes and admits a key that has none.
+// It never answers partially or late, takes a namespace from an image string, or sends an
+// item for an undecided key: Gatekeeper caches items for minutes and admits a key that has
+// none.
 package provider
 
 import (
@@ -26,12 +26,12 @@ type Decider interface {
 	Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
 	// Recall returns the same answer if it is known without waiting, else false.
 	Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool)
-	// Account returns who pays for the requests about a namespace.
+	// Account returns the account that pays for requests about a namespace.
 	Account(namespace verify.Namespace) verify.Account
 }
 
-// Resolver pins an image to the digest that its tag names now. An error is transient
-// unless it is a [verify.PermanentError]. It is safe for concurrent use.
+// Resolver pins an image to the current digest of its tag. An error is transient unless it is
+// a [verify.PermanentError]. It is safe for concurrent use.
 type Resolver interface {
 	Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error)
 }
@@ -40,17 +40,16 @@ type Resolver interface {
 // value of any other field means its default; negative numbers and durations are
 // errors.
 type Options struct {
-	// Address is where the HTTPS edge listens, such as ":8443". HealthAddress serves
-	// /healthz and /readyz, MetricsAddress /metrics, both over plain HTTP; empty
-	// means not at all.
+	// Address is where the HTTPS edge listens, such as ":8443". HealthAddress serves /healthz
+	// and /readyz, MetricsAddress /metrics, both over plain HTTP; empty disables them.
 	Address, HealthAddress, MetricsAddress string
-	// TLS holds the serving certificate and the CAs of clients.
+	// TLS has the serving certificate and the CAs of clients.
 	TLS TLSSource
-	// ClientNames lists DNS names; a client certificate must have one of them. Names
-	// are compared whole. Empty means every client of the CAs.
+	// ClientNames lists DNS names; a client certificate must have one of them. Names must match
+	// exactly. Empty means every client of the CAs.
 	ClientNames []string
-	// InsecureNoClientAuth lets anyone ask. It contradicts client CAs of TLS;
-	// a server with neither is an error.
+	// InsecureNoClientAuth accepts every client. It contradicts client CAs of TLS; a server with
+	// neither is an error.
 	InsecureNoClientAuth bool
 
 	// VerifyTimeout and MutateTimeout bound the time to an answer. They must be below
@@ -60,10 +59,10 @@ type Options struct {
 	// DropTag makes mutation answer "repository@digest", as Ratify does, instead
 	// of "repository:tag@digest".
 	DropTag bool
-	// MaxKeys bounds the keys of the requests in flight, known ones and those that
-	// wait for the same image included. An account may have as many as are left for
-	// others; a request that would exceed that gets a system error at once. Default
-	// 4,096, which is 16 MiB of text.
+	// MaxKeys bounds the keys of the requests in flight, including known ones and those that
+	// wait for the same image. An account may have at most as many as are free for others; a
+	// request that would exceed that immediately gets a system error. Default 4,096, which is 16
+	// MiB of text.
 	MaxKeys int
 
 	// Ready returns nil once the Decider can decide; a nil Ready means always.
@@ -75,13 +74,13 @@ type Options struct {
 	GracePeriod time.Duration
 	// Observers see every request, after the log and the metrics.
 	Observers []Observer
-	// NamespaceLabel returns what metrics call a namespace. Clients choose namespaces, so it
+	// NamespaceLabel returns a namespace's label in metrics. Clients choose namespaces, so it
 	// bounds the series. Default: the names of the first 1,000, and one for all others.
 	NamespaceLabel func(verify.Namespace) string
 	// Quota returns the name of the ClusterQuota that applies to a namespace, "" if none does.
-	// Default: none ever does.
+	// Default: none.
 	Quota func(verify.Namespace) string
-	// Contact says in one line whom to ask about a key that is no image, "" if nobody is named. Default: nobody.
+	// Contact returns the contact for a malformed key in one line, "" without one. Default: none.
 	Contact func(verify.Namespace) string
 	// Metrics registers the metrics and is served at /metrics. Default: a new
 	// registry.
@@ -109,8 +108,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate refuses settings that can only be mistakes. It leaves TLS out, so that it
-// can come before certificates are read; [New] checks everything.
+// Validate refuses settings that can only be mistakes. It does not check TLS, so that it can
+// run before certificates are read; [New] checks everything.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	switch {
@@ -127,7 +126,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// validateTLS refuses settings that would let anyone ask without saying so.
+// validateTLS refuses settings that would accept every client without saying so.
 func (o Options) validateTLS() error {
 	if o.TLS == nil {
 		return errors.New("no TLS source is given")

@@ -22,7 +22,7 @@ const apiVersion = "externaldata.gatekeeper.sh/v1beta1"
 
 // refusal is the error of a request that gets no items.
 type refusal struct {
-	status int // HTTP status; Gatekeeper reads the body whatever it is
+	status int // HTTP status; Gatekeeper reads the body regardless
 	text   string
 }
 
@@ -30,7 +30,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 
 // Each line of a system error begins with one of these, or with "image" for a denied image. An
-// audit reports each line as a violation, so its start must tell undecided from denied.
+// audit reports each line as a violation, so its start must distinguish undecided from denied.
 const (
 	undecidedHead = "undecided: "
 	deniedHead    = "denied: "
@@ -41,7 +41,7 @@ func refuse(status int, format string, arguments ...any) *refusal {
 	return &refusal{status: status, text: undecidedHead + fmt.Sprintf(format, arguments...)}
 }
 
-// deny returns a refusal that no retry changes.
+// deny returns a refusal that a retry does not change.
 func deny(status int, fix, format string, arguments ...any) *refusal {
 	return &refusal{status: status, text: deniedHead + policy.Verdict{Reason: fmt.Sprintf(format, arguments...), Remediation: fix}.Text()}
 }
@@ -49,10 +49,10 @@ func deny(status int, fix, format string, arguments ...any) *refusal {
 // fewerImages is the fix for an object with too many images.
 const fewerImages = "split the object into several with fewer different images each"
 
-// readKeys returns the keys of a request, which must be a POST of JSON within the
-// limits, of the version and kind that Gatekeeper sends. It ignores unknown fields,
-// because a later Gatekeeper may add some, and refuses anything after the JSON
-// value. A request without keys is valid: Gatekeeper leaves out an empty list.
+// readKeys returns the keys of a request, which must be a POST of JSON within the limits, of
+// the version and kind that Gatekeeper sends. It ignores unknown fields, because a later
+// Gatekeeper may add some, and refuses anything after the JSON value. A request without keys
+// is valid: Gatekeeper omits an empty list.
 func readKeys(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) ([]string, *refusal) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -86,14 +86,14 @@ func refuseBody(err error) *refusal {
 	return refuse(http.StatusBadRequest, "the request could not be read to its end")
 }
 
-// The bytes of a request before and behind its keys, as Gatekeeper's encoder writes them.
+// The bytes of a request before and after its keys, as Gatekeeper's encoder writes them.
 const (
 	requestHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderRequestKind) + `","request":{"keys":["`
 	requestTail = `"]}}`
 )
 
-// usualKeys returns the keys of a body that Gatekeeper writes for images: nothing in them is escaped.
-// Any other body is for encoding/json, which takes five times as long.
+// usualKeys returns the keys of a body in the form that Gatekeeper writes for images: without
+// escapes. Any other body is for encoding/json, which takes five times as long.
 func usualKeys(body []byte) (keys []string, usual bool) {
 	body, usual = bytes.CutPrefix(bytes.TrimSuffix(body, []byte("\n")), []byte(requestHead))
 	if !usual {
@@ -145,9 +145,9 @@ type distinctKey struct {
 	key    string
 	target int   // index into plan.targets; -1 if err is set
 	err    error // set if the key is malformed
-	// namespace is that of a malformed key, if its tag is not what is wrong with it.
+	// namespace is the namespace of a malformed key, unless its tag is the error.
 	namespace verify.Namespace
-	contact   string // whom to ask about a malformed key
+	contact   string // the contact for a malformed key
 }
 
 // plan holds the distinct keys and the distinct targets of a request, in the order
@@ -184,7 +184,7 @@ func (e endpoint) plan(keys []string, parse parser) (plan, *refusal) {
 }
 
 // number returns the index of a target, and adds the target if it is new. A verdict is about a
-// digest, so targets that only differ in the tag before it are one. That one has no tag then.
+// digest, so targets that only differ in the tag before it are merged into one without a tag.
 func (p *plan) number(t target, numbers map[target]int) int {
 	canonical := t
 	if t.ref.Digest != "" {
@@ -202,22 +202,21 @@ func (p *plan) number(t target, numbers map[target]int) int {
 	return number
 }
 
-// places are what one request holds at the door: one for each of its distinct keys, in
-// its account. They are given back when the request is answered and none of its workers
-// works any more, so that work that ignores its deadline stays counted.
+// places are the places that one request holds: one for each of its distinct keys, in its
+// account. They are returned when the request is answered and all of its workers have
+// finished, so that work that ignores its deadline stays counted.
 type places struct {
 	gate *fair.Gate[verify.Account]
 	held []verify.Account // one for each place
-	// payer is the account of the first key. It pays for the processor time that the request
-	// takes as a whole.
+	// payer is the account of the first key. It pays for the request's own processor time.
 	payer verify.Account
 	refs  atomic.Int64
 }
 
-// enter takes the places of a request, one by one: a few large requests, each of another
-// account, leave room too. Malformed keys belong to nobody, but stay in memory for as long as
-// those that they came with, so the account of the first key has places for them. enter returns
-// the account that has too many keys at the door, if one does, and then no places.
+// enter takes the places of a request, one by one, so that a few large requests of different
+// accounts leave room, too. Malformed keys belong to nobody, but stay in memory as long as the
+// others, so the account of the first key pays for them. If an account has too many keys, enter
+// returns that account and holds no places.
 func (h *handler) enter(plan plan) (*places, verify.Account, bool) {
 	p := &places{gate: h.door, held: make([]verify.Account, 0, len(plan.keys))}
 	p.refs.Store(1)
@@ -236,7 +235,7 @@ func (h *handler) enter(plan plan) (*places, verify.Account, bool) {
 		}
 	}
 	if len(p.held) == 0 {
-		malformed = 0 // the answer is at hand
+		malformed = 0 // the answer is known
 	}
 	for range malformed {
 		if !p.take(p.payer) {
@@ -246,7 +245,7 @@ func (h *handler) enter(plan plan) (*places, verify.Account, bool) {
 	return p, "", true
 }
 
-// take takes one place, or gives all back.
+// take takes one place, or returns all.
 func (p *places) take(account verify.Account) bool {
 	if !p.gate.Take(account, 1, 0) {
 		p.leave()
@@ -257,7 +256,7 @@ func (p *places) take(account verify.Account) bool {
 }
 
 // join shares the places with a worker, which must leave. It reports false if they were
-// given back already.
+// already returned.
 func (p *places) join() bool {
 	for {
 		n := p.refs.Load()
@@ -270,7 +269,7 @@ func (p *places) join() bool {
 	}
 }
 
-// leave gives the places back if nobody else shares them.
+// leave returns the places if nobody else shares them.
 func (p *places) leave() {
 	if p.refs.Add(-1) > 0 {
 		return

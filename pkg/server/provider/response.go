@@ -38,13 +38,13 @@ type value struct {
 	Exception *exceptionRef `json:"exception,omitempty"`
 }
 
-// exceptionRef names an exception, or the Namespace whose break-glass it is.
+// exceptionRef names an exception, or the Namespace of a break-glass.
 type exceptionRef struct {
 	policyRef
 	Until string `json:"until"` // RFC 3339, UTC
 }
 
-// policyRef names the policy that decided; it is empty where none did.
+// policyRef names the policy that decided; it is empty if none did.
 type policyRef struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -68,9 +68,9 @@ type verifierReport struct {
 	Extensions      map[string]any `json:"extensions,omitempty"`
 }
 
-// newValue returns the value for a verification. The reason says what to do too, because
-// templates print nothing else. What it says of each denial, and the warning, is cut to room bytes; the reports
-// keep theirs in full, and there are at most as many as most says.
+// newValue returns the value for a verification. The reason includes the fix, because templates print nothing
+// else. It cuts the text of each denial, and the warning, to room bytes; the reports keep their full text, and
+// there are at most most of them.
 func newValue(d *decision, traceID string, now time.Time, room, most int) value {
 	result := &d.result
 	v := value{
@@ -90,9 +90,9 @@ func newValue(d *decision, traceID string, now time.Time, room, most int) value 
 	return v
 }
 
-// reported returns at most so many findings to report. If there are too many, what counts comes
-// first, so that evidence by strangers hides none of it, and then what each verifier missed. Half
-// of the room is for that: a template may deny because of it.
+// reported returns at most so many findings to report. If there are too many, findings that count
+// come first, so that strangers' evidence hides none of them, and then the missing evidence of
+// each verifier. Half of the space is for that: a template may deny because of it.
 func reported(findings []policy.Finding, most int) []*policy.Finding {
 	few := len(findings) <= most
 	var counting, others, rest []*policy.Finding
@@ -126,9 +126,9 @@ func newVerifierReport(f *policy.Finding, subject string) verifierReport {
 	return r
 }
 
-// pinned returns the value of a mutation item: the image as the user wrote it,
-// followed by the digest. It adds no host and no tag, so that users recognise their
-// image. dropTag removes the tag. Without a digest, the image stays as it is.
+// pinned returns the value of a mutation item: the image as the user wrote it, followed by
+// the digest. It adds no host and no tag, so that users recognize their image. dropTag
+// removes the tag. Without a digest, the image stays unchanged.
 func pinned(key string, d *decision, dropTag bool) string {
 	if d.result.Digest == "" {
 		return key
@@ -143,7 +143,7 @@ func pinned(key string, d *decision, dropTag bool) string {
 	return name + "@" + d.result.Digest.String()
 }
 
-// answer is a ProviderResponse that is not encoded yet.
+// answer is a ProviderResponse before encoding.
 type answer interface {
 	// appendJSON appends the ProviderResponse to b.
 	appendJSON(b []byte) ([]byte, error)
@@ -225,11 +225,11 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 	return append(b, "}}\n"...), nil
 }
 
-// responseHead begins a ProviderResponse, up to whether it is idempotent.
+// responseHead is the beginning of a ProviderResponse, up to the value of idempotent.
 const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) + `","response":{"idempotent":`
 
 // pinned reports whether all images have a digest. A verdict about a tag is not idempotent:
-// the tag may be another image the next time.
+// the tag may be another image next time.
 func (p plan) pinned() bool {
 	return !slices.ContainsFunc(p.targets, func(t target) bool { return t.ref.Digest == "" })
 }
@@ -251,7 +251,7 @@ func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []exte
 	return items
 }
 
-// traced is the end of every text that leads to the log.
+// traced is the end of every text that refers to the log.
 func traced(traceID string) string { return " (traceID " + traceID + ")" }
 
 // plain is an answer with items or a system error, never both. Its idempotent field
@@ -287,11 +287,11 @@ func encode(buffer *bytes.Buffer, a answer) error {
 	if err != nil {
 		return fmt.Errorf("encode the response: %w", err)
 	}
-	*buffer = *bytes.NewBuffer(text) // without a copy
+	*buffer = *bytes.NewBuffer(text) // no copy in the common case
 	return nil
 }
 
-// shown quotes what a client sent for messages and logs: short, on one line, ASCII.
+// shown quotes a client's text for messages and logs: short, on one line, ASCII.
 func shown(s string) string { return strconv.QuoteToASCII(policy.Cut(s, maxShownKeyBytes)) }
 
 // reasonRoom returns the limit in bytes for each reason of an answer with that many
@@ -305,12 +305,12 @@ func reportRoom(items int) int {
 	return max(minReports, min(maxReports, maxAnswerReports/max(items, 1)))
 }
 
-// tryAgain ends the text about undecided images, once for all of them.
+// tryAgain is the end of the text about undecided images, once for all of them.
 const tryAgain = "try again"
 
-// undecidedText returns the system error of a request with undecided keys: a line per
-// denied key and per undecided key, as many as fit. It sorts the lines, because templates
-// do too. Denied keys come first: a retry changes nothing about them.
+// undecidedText returns the system error of a request with undecided keys: a line per denied
+// key and per undecided key, as many as fit. It sorts the lines, because templates do too.
+// Denied keys come first: a retry does not change them.
 func undecidedText(p plan, decisions []decision, e endpoint) string {
 	var undecided, denied []string
 	for _, k := range p.keys {
@@ -324,7 +324,7 @@ func undecidedText(p plan, decisions []decision, e endpoint) string {
 			denied = append(denied, k.malformed())
 		}
 	}
-	more := "… and %d more" // with or without the head, it sorts behind every other line
+	more := "… and %d more" // with or without the head, it sorts after every other line
 	room := maxSystemErrorBytes - len(undecidedHead) - len(more) - len("\n; "+tryAgain)
 	entries := append(denied, undecided...)
 	fit := 0
@@ -346,8 +346,8 @@ func undecidedText(p plan, decisions []decision, e endpoint) string {
 	return text
 }
 
-// about returns the start of a sentence about the image of a key that was parsed, as the user
-// wrote it.
+// about returns the start of a sentence about the image of a parsed key, as the user wrote
+// it.
 func (k distinctKey) about(what string, namespace verify.Namespace, e endpoint) string {
 	image := k.key
 	if e.tagged && namespace != verify.Cluster {

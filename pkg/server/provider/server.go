@@ -35,7 +35,7 @@ type Server struct {
 	edge, health, scrape port
 }
 
-// port is a server and where it listens.
+// port is a server with its listener.
 type port struct {
 	*http.Server
 	address  string       // empty: nowhere
@@ -44,9 +44,9 @@ type port struct {
 
 func (s *Server) ports() []*port { return []*port{&s.edge, &s.health, &s.scrape} }
 
-// New returns a Server that asks decider and resolver and logs to logger. It
-// returns an error for options that contradict each other, or that would let
-// anyone ask without saying so.
+// New returns a Server that asks decider and resolver and logs to logger. It returns an error
+// for contradictory options, and for options that would accept every client without saying
+// so.
 func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Options) (*Server, error) {
 	if decider == nil || resolver == nil || logger == nil {
 		return nil, errors.New("new provider: decider, resolver and logger are required")
@@ -79,8 +79,7 @@ func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Opti
 	return s, nil
 }
 
-// Listen opens the listeners, so that the addresses are known. Run accepts
-// connections.
+// Listen opens the listeners, so that the addresses are known. Run accepts connections.
 func (s *Server) Listen(ctx context.Context) error {
 	if s.listening {
 		return nil
@@ -127,10 +126,9 @@ func addressOf(listener net.Listener) string {
 	return listener.Addr().String()
 }
 
-// Run serves until ctx ends, or returns the error of the first listener that fails.
-// When ctx ends, readiness fails first, then the server stops accepting connections
-// and finishes requests in flight within the grace period. An error says that some
-// did not finish.
+// Run serves until ctx ends, or returns the error of the first listener that fails. When ctx
+// ends, readiness fails first, then the server stops accepting connections and finishes
+// requests in flight within the grace period. It returns an error if some did not finish.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(ctx); err != nil {
 		return err
@@ -169,7 +167,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// drain ends the edge without failing a request in flight.
+// drain stops the edge without failing a request in flight.
 func (s *Server) drain(ctx context.Context) error {
 	s.serving.Store(false)
 	s.handler.draining.Store(true)
@@ -184,8 +182,8 @@ func (s *Server) drain(ctx context.Context) error {
 	return nil
 }
 
-// newPlainServer returns a server for probes or metrics: plain HTTP, on a port
-// that is not Gatekeeper's.
+// newPlainServer returns a server for probes or metrics: plain HTTP, on a port other than
+// Gatekeeper's.
 func newPlainServer(handler http.Handler, logger *logrus.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, MaxHeaderBytes: maxHeaderBytes,
@@ -232,8 +230,8 @@ func metricsHandler(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// notices logs the messages of net/http, such as failed handshakes, at a limited
-// rate: anyone who reaches the port can cause them.
+// notices logs the messages of net/http, such as failed handshakes, at a limited rate: anyone
+// who can reach the port can cause them.
 type notices struct {
 	log   *logrus.Logger
 	limit *rate.Limiter

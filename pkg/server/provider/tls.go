@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// TLSSource holds the server's certificate and the CAs of its clients, and
-// may replace both at any time. It is asked for every connection and every request,
-// so a change needs no announcement. It is safe for concurrent use.
+// TLSSource has the server's certificate and the CAs of its clients, and may replace both at
+// any time. It is called for every connection and every request, so a change needs no
+// notification. It is safe for concurrent use.
 type TLSSource interface {
-	// Certificate returns the certificate to serve now, with its Leaf. An error says
-	// why there is none yet: until then nobody is served.
+	// Certificate returns the current certificate, with its Leaf. An error says why there is
+	// none yet: until then nobody is served.
 	Certificate() (*tls.Certificate, error)
-	// ClientCAs returns the CAs of client certificates, the same pool until
-	// they change. An error says why there are none yet: until then nobody is
-	// served. Without an error nil means that there never will be any.
+	// ClientCAs returns the CAs of client certificates, the same pool until they change. An
+	// error says why there are none yet: until then nobody is served. nil without an error means
+	// that there never will be any.
 	ClientCAs() (*x509.CertPool, error)
 }
 
@@ -35,7 +35,7 @@ type edgeTLS struct {
 	configured atomic.Pointer[configured]
 }
 
-// configured is a TLS configuration and what it was made from.
+// configured is a TLS configuration and its inputs.
 type configured struct {
 	certificate *tls.Certificate
 	clientCAs   *x509.CertPool
@@ -50,8 +50,8 @@ func newEdgeTLS(options Options) *edgeTLS {
 	return e
 }
 
-// clientCAs returns the CAs in force, which are never nil: in a TLS
-// configuration nil stands for the CAs of the system.
+// clientCAs returns the current CAs, which are never nil: in a TLS configuration nil means
+// the CAs of the system.
 func (e *edgeTLS) clientCAs() (*x509.CertPool, error) {
 	pool, err := e.source.ClientCAs()
 	if err == nil && pool == nil {
@@ -80,9 +80,9 @@ func (e *edgeTLS) config() (*tls.Config, error) {
 	return current.config, nil
 }
 
-// newConfig leaves out HTTP/2: Gatekeeper speaks HTTP/1.1, and what is not spoken
-// cannot be attacked. It leaves out session tickets: Gatekeeper never resumes, and
-// a resumed session would outlive a change of CAs (CVE-2025-68121).
+// newConfig disables HTTP/2: Gatekeeper uses HTTP/1.1, and an unused protocol is only a risk.
+// It disables session tickets: Gatekeeper never resumes, and a resumed session would outlive
+// a change of CAs (CVE-2025-68121).
 func (e *edgeTLS) newConfig(certificate *tls.Certificate, authorities *x509.CertPool) *tls.Config {
 	config := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -98,7 +98,7 @@ func (e *edgeTLS) newConfig(certificate *tls.Certificate, authorities *x509.Cert
 	return config
 }
 
-// listenerConfig gives every new connection the configuration in force.
+// listenerConfig uses the current configuration for every new connection.
 func (e *edgeTLS) listenerConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -107,8 +107,8 @@ func (e *edgeTLS) listenerConfig() *tls.Config {
 	}
 }
 
-// checkName refuses a client whose certificate has none of the names. Wildcards
-// and common names are ignored: a name here is one client's, not a host's.
+// checkName refuses a client whose certificate has none of the names. It ignores wildcards
+// and common names: a name here identifies one client, not a host.
 func (e *edgeTLS) checkName(peer []*x509.Certificate) error {
 	if len(e.names) == 0 {
 		return nil
@@ -124,10 +124,10 @@ func (e *edgeTLS) checkName(peer []*x509.Certificate) error {
 	return fmt.Errorf("the client certificate's names %.300q are not among those that may ask", peer[0].DNSNames)
 }
 
-// connectionKey finds a connection's *checked in the context of its requests.
+// connectionKey is the context key of a connection's *checked.
 type connectionKey struct{}
 
-// checked remembers since when a connection is open, and under which CAs its client was verified.
+// checked records when a connection was opened, and under which CAs its client was verified.
 type checked struct {
 	opened      time.Time
 	authorities atomic.Pointer[x509.CertPool]
@@ -143,10 +143,10 @@ func outlived(ctx context.Context, now time.Time) bool {
 	return remembered != nil && now.Sub(remembered.opened) >= maxConnectionAge
 }
 
-// authorizer returns an error if the client of a request may not ask.
+// authorizer returns an error if the client of a request is not allowed.
 type authorizer func(*http.Request) error
 
-// insecureAnyone is the authorizer that lets anyone ask.
+// insecureAnyone is the authorizer that accepts every client.
 func insecureAnyone(*http.Request) error { return nil }
 
 func (e *edgeTLS) authorizer() authorizer {
@@ -156,9 +156,8 @@ func (e *edgeTLS) authorizer() authorizer {
 	return e.authorizeClient
 }
 
-// authorizeClient decides for every request whether its client may ask. The
-// handshake did so once, but connections live on: a CA that was withdrawn
-// and a certificate that has expired must be noticed here.
+// authorizeClient decides for every request whether its client is allowed. The handshake did
+// so once, but connections live on: this detects a removed CA and an expired certificate.
 func (e *edgeTLS) authorizeClient(r *http.Request) error {
 	authorities, err := e.clientCAs()
 	if err != nil {

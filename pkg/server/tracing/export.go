@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// gate bounds the spans that wait for the collector. The SDK's processor bounds them as
-// well, but tells nobody what it drops; so it never gets more than it has room for.
+// gate bounds the spans that wait for the collector. The SDK's processor also bounds them,
+// but does not report dropped spans; so it never gets more than it has space for.
 type gate struct {
 	sdktrace.SpanProcessor // of batches
 	limit                  int64
@@ -23,7 +23,7 @@ type gate struct {
 
 var _ sdktrace.SpanProcessor = (*gate)(nil)
 
-// OnEnd passes a span on if there is room for it, and never waits.
+// OnEnd passes a span on if there is space for it, and never waits.
 func (g *gate) OnEnd(span sdktrace.ReadOnlySpan) {
 	if !span.SpanContext().IsSampled() {
 		return // the SDK sends none of these
@@ -36,7 +36,7 @@ func (g *gate) OnEnd(span sdktrace.ReadOnlySpan) {
 	g.SpanProcessor.OnEnd(span)
 }
 
-// exporter sends batches. It keeps failures to itself: the SDK would print them, each.
+// exporter sends batches. It handles failures itself: the SDK would print each of them.
 type exporter struct {
 	sdktrace.SpanExporter
 	gate *gate

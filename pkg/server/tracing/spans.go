@@ -14,8 +14,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
 
-// requestIDs makes the trace ID of a span that begins a trace the traceID of its
-// request, which the context has.
+// requestIDs sets the trace ID of a span that begins a trace to the traceID of its request,
+// which is in the context.
 type requestIDs struct{}
 
 var _ sdktrace.IDGenerator = requestIDs{}
@@ -34,13 +34,13 @@ func (requestIDs) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 	return id
 }
 
-// Observe makes the spans of a request. It never waits.
+// Observe creates the spans of a request. It never waits.
 func (t *Tracer) Observe(_ context.Context, o provider.Observation) {
 	id, err := trace.TraceIDFromHex(o.TraceID)
 	if err != nil {
 		return // it has no trace ID that could be looked for
 	}
-	// Nothing of the request's own context is used: a client's traceparent is not read,
+	// Observe does not use the request's own context: it does not read a client's traceparent,
 	// and the context ends with the connection.
 	ctx := context.WithValue(context.Background(), requestIDKey{}, id)
 	ctx, span := t.tracer.Start(ctx, o.Endpoint, trace.WithTimestamp(o.Requested), trace.WithSpanKind(trace.SpanKindServer),
@@ -78,9 +78,8 @@ func requestAttributes(o *provider.Observation) []attribute.KeyValue {
 	return attributes
 }
 
-// image makes the span of an image and those of its stages, at most left, and returns
-// how many there are to make. The work on an image may outlast its request, which then
-// is told nothing of it.
+// image creates the span of an image and the spans of its stages, at most left, and returns
+// how many there are. The work on an image may outlast its request, which then has no stages.
 func (t *Tracer) image(ctx context.Context, o *provider.Observation, k *provider.KeyObservation, left int) int {
 	spans := 1
 	if k.Result != nil {

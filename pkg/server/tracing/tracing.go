@@ -1,12 +1,11 @@
-// Package tracing makes OpenTelemetry spans of answered requests and sends them to a
-// collector, as the standard OTEL_ variables say. The trace ID of a request is the
+// Package tracing creates OpenTelemetry spans of answered requests and sends them to a
+// collector, as configured by the standard OTEL_ variables. The trace ID of a request is the
 // traceID of its denials and log lines.
 //
-// It refuses to cost a request anything: spans are made after the answer was sent,
-// are bounded for each request, and are dropped and counted if the collector does not
-// keep up. It refuses to name images unless it is asked to, and takes no trace from a
-// client: anyone who may ask could otherwise write into the traces of others, or have all
-// of its own kept.
+// It must not cost a request anything: spans are created after the answer was sent, are
+// bounded for each request, and are dropped and counted if the collector does not keep up. It
+// only names images if configured to, and accepts no trace from a client: otherwise, every
+// client could write into others' traces, or have all of its own kept.
 package tracing
 
 import (
@@ -33,8 +32,8 @@ type Options struct {
 	Version string
 	// Images adds image names, digests and reasons to spans.
 	Images bool
-	// Getenv reads a variable, as [os.Getenv] does. The OpenTelemetry libraries read
-	// those for the sampler, the exporter and the batches from the process itself.
+	// Getenv reads a variable, as [os.Getenv] does. The OpenTelemetry libraries read the
+	// variables for the sampler, the exporter and the batches from the process itself.
 	Getenv func(string) string
 	// Metrics registers the counter of spans. It may be nil.
 	Metrics prometheus.Registerer
@@ -47,9 +46,9 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// New returns a Tracer, or nil if the variables ask for none: without an endpoint and
-// without OTEL_TRACES_EXPORTER. An error names the variable that cannot be used. New
-// waits for no collector; [Tracer.Close] ends it.
+// New returns a Tracer, or nil if the variables disable tracing: without an endpoint and
+// without OTEL_TRACES_EXPORTER. An error names the invalid variable. New does not wait for
+// the collector; [Tracer.Close] ends it.
 func New(ctx context.Context, log *logrus.Logger, options Options) (*Tracer, error) {
 	s, err := readSettings(options.Getenv)
 	if err != nil || !s.enabled {
@@ -64,7 +63,7 @@ func New(ctx context.Context, log *logrus.Logger, options Options) (*Tracer, err
 	if err != nil {
 		return nil, fmt.Errorf("send traces as the OTEL_EXPORTER_OTLP variables say: %w", err)
 	}
-	// Later ones win: what the variables say goes before ours.
+	// Later ones win: the variables precede ours.
 	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(),
 		resource.WithAttributes(attribute.String("service.name", "landwaiter"), attribute.String("service.version", options.Version)), resource.WithFromEnv())
 	if err != nil {
@@ -78,7 +77,7 @@ func New(ctx context.Context, log *logrus.Logger, options Options) (*Tracer, err
 	return t, nil
 }
 
-// Close sends what is waiting until ctx ends. A nil Tracer has nothing.
+// Close sends the waiting spans until ctx ends. A nil Tracer has none.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -101,7 +100,7 @@ func newSpanCounter(registerer prometheus.Registerer) *prometheus.CounterVec {
 	return spans
 }
 
-// settings are what the libraries leave to the program, of the variables at
+// settings are the settings that the libraries leave to the program, from the variables at
 // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables.
 type settings struct {
 	enabled bool
@@ -167,8 +166,8 @@ func readSettings(getenv environment) (settings, error) {
 	return s, getenv.checkExporter()
 }
 
-// checkExporter refuses what the libraries would not: they send to another place, without
-// the headers, or trusting other CAs, print what a header has, and panic.
+// checkExporter refuses settings that the libraries would accept wrongly: they send to
+// another address, without the headers, or with other CAs, print header values, and panic.
 func (e environment) checkExporter() error {
 	const traces, all = "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
 	if name, endpoint := e.first(traces+"ENDPOINT", all+"ENDPOINT"); endpoint != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// ends remembers until when exceptions allow images. Its zero value is empty.
+// ends remembers when exceptions for images end. Its zero value is empty.
 type ends struct {
 	mu sync.Mutex
 	at map[target]time.Time
@@ -62,21 +62,20 @@ func (w *Watcher) follow(ctx context.Context) {
 	}
 }
 
-// following is what follow remembers, by namespace.
+// following is the state of follow, by namespace.
 type following struct {
 	*Watcher
 	known map[string]string // generation
-	// left has the namespaces with images that are not queued yet: those that come after
-	// the image.
+	// left has the namespaces with images that are not queued yet: those that follow the image.
 	left map[string]string
 }
 
-// look queues what has changed, as far as there is room. The rest is queued by the next
-// calls.
+// look queues the images with changes, as far as there is space. The next calls queue the
+// rest.
 func (f *following) look(now time.Time) {
 	for _, t := range f.ends.past(now) {
 		if !f.add(t, now) {
-			f.ends.set(t, now) // which is over when this is called again
+			f.ends.set(t, now) // which is over at the next call
 		}
 	}
 	f.compare()
@@ -90,8 +89,7 @@ func (f *following) add(t target, now time.Time) bool {
 	return f.queue.add(f.verifier.Account(t.namespace), job{target: t, due: now})
 }
 
-// compare finds the namespaces with pods whose generation is not the known one, and makes it
-// known.
+// compare finds and updates the namespaces with pods whose generation has changed.
 func (f *following) compare() {
 	if f.generation == nil {
 		return
@@ -106,9 +104,9 @@ func (f *following) compare() {
 	maps.DeleteFunc(f.known, func(namespace, _ string) bool { return !exists[namespace] })
 }
 
-// askAgain queues images of the running pods of the namespaces that are left, in their order,
-// until an account has no more room. What the cache knows by their rules is not verified
-// again.
+// askAgain queues images of running pods in the remaining namespaces, in their order, until
+// an account has no more space. It does not verify images again whose verdict under the new
+// rules is cached.
 func (f *following) askAgain(now time.Time) {
 	images := map[string][]string{}
 	for _, key := range f.pods.GetIndexer().ListIndexFuncValues(byImage) {

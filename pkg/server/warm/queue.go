@@ -16,17 +16,17 @@ type target struct {
 	image     string
 }
 
-// job is a target that waits to be verified.
+// job is a target that waits for verification.
 type job struct {
 	target
 	renew bool // bypass the cache
-	tries int  // that were undecided
+	tries int  // undecided attempts
 	due   time.Time
 }
 
-// queue holds each target once. Accounts take turns, one job of an account at a time:
-// neither how many images an account has nor how slow its registry is delays another.
-// The workqueue orders the accounts; the jobs of an account are served as they fall due.
+// queue holds each target once. Accounts take turns, one job of an account at a time: neither
+// an account's number of images nor its slow registry delays another. The workqueue orders
+// the accounts; the jobs of an account are served as they fall due.
 type queue struct {
 	total, each int // most jobs that may wait
 	turns       workqueue.TypedDelayingInterface[verify.Account]
@@ -41,8 +41,8 @@ func newQueue(total, each int) *queue {
 		turns: workqueue.NewTypedDelayingQueue[verify.Account]()}
 }
 
-// add queues a job of an account, or merges it into one for the same target. It
-// reports false if there is no room.
+// add queues a job of an account, or merges it into one for the same target. It reports false
+// if there is no space.
 func (q *queue) add(account verify.Account, j job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +70,7 @@ func (q *queue) add(account verify.Account, j job) bool {
 func (q *queue) take() (verify.Account, *job, bool) {
 	for {
 		account, ended := q.turns.Get()
-		if ended || q.turns.ShuttingDown() { // what still waits is left
+		if ended || q.turns.ShuttingDown() { // the rest is left waiting
 			return "", nil, false
 		}
 		if j := q.next(account); j != nil {

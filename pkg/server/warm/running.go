@@ -47,8 +47,8 @@ func (w *Watcher) Running(namespace verify.Namespace) iter.Seq[workload.Running]
 	}
 }
 
-// Having returns the workloads of a namespace that have an image in the template of their
-// pods or in a pod, in the order of their names, at most limit.
+// Having returns the workloads of a namespace with an image in their pod template or in a
+// pod, ordered by name, at most limit.
 func (w *Watcher) Having(namespace verify.Namespace, image string, limit int) []workload.Ref {
 	var found []workload.Ref // few, though an image may be in thousands of pods
 	for _, informer := range w.informers {
@@ -77,8 +77,8 @@ func recordsBy(informer cache.SharedIndexInformer, index, value string) []*recor
 	return records
 }
 
-// top returns the top owner of a record that is known: a Deployment rather than its
-// ReplicaSet, a CronJob rather than its Job, the object itself if it has no owner.
+// top returns the known top owner of a record: a Deployment rather than its ReplicaSet, a
+// CronJob rather than its Job, the object itself if it has no owner.
 func (w *Watcher) top(r *record) workload.Ref {
 	if of, ok := w.find("Deployment", r.Namespace, r.deployment); ok {
 		return of.self()
@@ -109,28 +109,28 @@ func (r *record) self() workload.Ref {
 	return workload.Ref{APIVersion: r.apiVersion, Kind: r.kind, Name: r.Name, UID: r.UID}
 }
 
-// record is what stays in memory of an object: its identity, its images and, for reports,
-// who has them. A cluster has many pods, and each takes kilobytes.
+// record is the part of an object that stays in memory: its identity, its images and, for
+// reports, their containers. A cluster has many pods, each of which takes kilobytes.
 type record struct {
 	metav1.ObjectMeta
 	images []string // normalised, each once
 	uses   []use    // of a pod
-	// apiVersion and kind are what the object itself leaves out.
+	// apiVersion and kind are the fields that the object itself lacks.
 	apiVersion, kind string
-	// owner is the controller of the object, deployment the one that a ReplicaSet of a pod
-	// seems to be of.
+	// owner is the controller of the object, deployment the probable Deployment of a pod's
+	// ReplicaSet.
 	owner      workload.Ref
 	deployment string
 }
 
-// use is a container or volume that has an image.
+// use is a container or volume with an image.
 type use struct {
 	container   workload.ContainerType
 	name, image string
 }
 
 // keep turns an object into its record. It is the transform of every informer, and returns
-// records and unknown objects as they are.
+// records and unknown objects unchanged.
 func keep(object any) (any, error) {
 	o, ok := object.(runtime.Object)
 	if !ok {
@@ -155,12 +155,12 @@ func keep(object any) (any, error) {
 	return r, nil
 }
 
-// share returns s in memory that equal strings share: pods of a workload have the same
-// images, containers and owners.
+// share returns s in memory shared by equal strings: pods of a workload have the same images,
+// containers and owners.
 func share(s string) string { return unique.Make(s).Value() }
 
-// imagesOf returns the images of a pod in the order of its fields, and who has them. It
-// skips malformed references: there is nothing to verify.
+// imagesOf returns the images of a pod in the order of its fields, with their containers. It
+// skips malformed references, which cannot be verified.
 func imagesOf(spec *corev1.PodSpec) (images []string, uses []use) {
 	for named := range workload.Images(spec) {
 		if len(images) >= maxImages || len(uses) >= maxUses {

@@ -1,7 +1,7 @@
-// Package warm verifies images before admission asks for them: those of workloads when they
-// appear or change, and those of running pods again before their verdict expires. It only
-// uses spare capacity, keeps no more of an object than its name and images, and bounds how
-// many images wait.
+// Package warm verifies images before admission asks for them: images of workloads when they
+// appear or change, and images of running pods before their verdict expires. It only uses
+// spare capacity, only keeps the name and images of an object, and bounds the number of
+// waiting images.
 package warm
 
 import (
@@ -40,7 +40,7 @@ type Verifier interface {
 	Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
 	// Refresh bypasses the cache, and restarts the TTL of the result.
 	Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
-	// Account returns who pays for the images of a namespace.
+	// Account returns the account that pays for the images of a namespace.
 	Account(namespace verify.Namespace) verify.Account
 }
 
@@ -51,30 +51,31 @@ type Options struct {
 	Interval time.Duration
 	// Metrics counts images by outcome.
 	Metrics prometheus.Registerer
-	// Sink learns the results; nil learns nothing.
+	// Sink receives the results; nil means none.
 	Sink Sink
-	// Generation names the rules of a namespace, "" while there are none. When it changes,
-	// the images of running pods are verified by the new rules soon. With nil they wait
-	// for the interval.
+	// Generation identifies the rules of a namespace, "" while there are none. When it changes,
+	// the images of running pods are soon verified with the new rules. With nil they wait for
+	// the interval.
 	Generation func(verify.Namespace) string
 }
 
-// Sink learns what runs and how it was verified. Its methods must not wait. It is safe for
-// concurrent use.
+// Sink receives which images run and how they were verified. Its methods must not block. It
+// is safe for concurrent use.
 type Sink interface {
-	// Verified is told the result for an image that an object has.
+	// Verified receives the result for an image of an object.
 	Verified(namespace verify.Namespace, image string, result verify.Result)
-	// Changed says that pods of a namespace came, changed their images, or went.
+	// Changed receives that pods of a namespace were created or deleted, or changed their
+	// images.
 	Changed(namespace verify.Namespace)
 }
 
-// silent is a Sink that learns nothing.
+// silent is a Sink that ignores everything.
 type silent struct{}
 
 func (silent) Verified(verify.Namespace, string, verify.Result) {}
 func (silent) Changed(verify.Namespace)                         {}
 
-// dropped is the outcome of an image that was not queued, in metrics.
+// dropped is the outcome, in metrics, of an image that was not queued.
 const dropped = "dropped"
 
 // byImage is the index of objects by namespace and image.
@@ -87,7 +88,7 @@ type Watcher struct {
 	interval time.Duration
 	images   *prometheus.CounterVec // outcome
 	queue    *queue
-	seed     maphash.Seed // replicas renew an image at different moments
+	seed     maphash.Seed // replicas renew an image at different times
 
 	sink       Sink
 	generation func(verify.Namespace) string
@@ -98,7 +99,7 @@ type Watcher struct {
 	informers []cache.SharedIndexInformer // pods come last
 }
 
-// source is a kind of object, and where to watch it.
+// source is a kind of object, with its watch.
 type source struct {
 	kind  runtime.Object
 	watch cache.ListerWatcher
@@ -156,8 +157,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	return w, nil
 }
 
-// Run works until ctx ends. It retries forever to watch a kind of object that it cannot
-// watch, which does not delay others.
+// Run works until ctx ends. It retries forever to watch a kind of object; a failing kind does
+// not delay others.
 func (w *Watcher) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, informer := range w.informers {
@@ -171,7 +172,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 }
 
 // indexed returns the index keys of an object's images. The informers' stores are the only
-// list of images, so an image is forgotten with the last object that has it.
+// list of images, so an image is forgotten with its last object.
 func indexed(object any) ([]string, error) {
 	r, ok := object.(*record)
 	if !ok {
@@ -220,9 +221,9 @@ func (w *Watcher) ask(j job) {
 	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image}).Debug("image not queued for warm-up: too many are waiting")
 }
 
-// renew queues the images of running pods once per interval. The name of an image
-// determines its moment within the interval: no list of times is needed, and starting with
-// many pods does not cause waves.
+// renew queues the images of running pods once per interval. The name of an image determines
+// its time within the interval, so no list of times is needed, and starting with many pods
+// does not cause waves.
 func (w *Watcher) renew(ctx context.Context) {
 	began := time.Now()
 	ticks := time.Tick(max(w.interval/steps, time.Millisecond))
@@ -243,7 +244,7 @@ func (w *Watcher) renew(ctx context.Context) {
 	}
 }
 
-// due reports whether the moment of a key is after last and not after now.
+// due reports whether the time of a key is after last and not after now.
 func (w *Watcher) due(key string, last, now time.Duration) bool {
 	place := float64(maphash.String(w.seed, key)) / math.MaxUint64 // within the interval
 	ahead := time.Duration((1 - place) * float64(w.interval))

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// ReasonBreakGlassUsed is the reason of the Event of a namespace that says which image
-	// break-glass let in.
+	// ReasonBreakGlassUsed is the reason of a namespace's Event about an image that break-glass
+	// let in.
 	ReasonBreakGlassUsed = "BreakGlassUsed"
 	actionAdmit          = "Admit"
 	kindNamespace        = "Namespace"
 )
 
-// told remembers which images of which namespaces had an Event within [tellAgain].
+// told remembers the images with an Event within [tellAgain], by namespace.
 type told struct {
 	mu     sync.Mutex
 	images map[verify.Namespace]map[string]time.Time
 }
 
-// first reports whether an image of a namespace has had no Event for a while, and remembers
-// it. Past [maxTold] images of a namespace the answer is no: metrics and the log have all.
+// first reports whether an image of a namespace has had no recent Event, and remembers it.
+// Beyond [maxTold] images of a namespace it returns false: metrics and the log have all.
 func (t *told) first(namespace verify.Namespace, image string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *told) first(namespace verify.Namespace, image string, now time.Time) bo
 	return true
 }
 
-// forget drops what is kept for a namespace.
+// forget drops the state of a namespace.
 func (t *told) forget(namespace verify.Namespace) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *Controller) Observe(_ context.Context, o provider.Observation) {
 		if config, err := c.set.For(k.Namespace); err == nil {
 			about.UID = types.UID(config.UID)
 		}
-		// Events that differ in their note alone become one, so the image is part of what
-		// the Event is related to.
+		// Events that only differ in their note are merged, so the image is part of the related
+		// object.
 		related := *about
 		related.FieldPath = image
 		c.events.Eventf(about, &related, corev1.EventTypeWarning, ReasonBreakGlassUsed, actionAdmit, "break-glass allows image %s until %s (traceID %s)",

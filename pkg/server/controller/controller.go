@@ -1,8 +1,8 @@
-// Package controller keeps the snapshot up to date with the Kubernetes API. It
-// watches resources, namespaces, and the Secrets and ConfigMaps that resources
-// reference; it recompiles on changes, and writes the status of resources. It refuses
-// to read a Secret that no resource references, to read one with more permissions than its
-// namespace granted, and to treat an unreadable resource as a missing one.
+// Package controller keeps the snapshot up to date with the Kubernetes API. It watches
+// resources, namespaces, and the Secrets and ConfigMaps that resources reference; it
+// recompiles on changes, and writes the status of resources. It never reads a Secret that no
+// resource references, or uses more permissions than its namespace granted, and never treats
+// an unreadable resource as a missing one.
 package controller
 
 import (
@@ -47,19 +47,19 @@ type Options struct {
 	// LeaderElection lets one replica of several write statuses and run Duties.
 	// Every replica compiles and serves.
 	LeaderElection bool
-	// ClusterResourceNamespace is where objects that cluster resources reference are, as in
-	// [resource.Objects].
+	// ClusterResourceNamespace is the namespace of objects that cluster resources reference, as
+	// in [resource.Objects].
 	ClusterResourceNamespace string
-	// ReferenceReaderRole is the ClusterRole that a condition tells users to bind if
-	// Landwaiter may not read a Secret or ConfigMap. Default "landwaiter-reference-reader".
+	// ReferenceReaderRole is the ClusterRole that a condition tells users to bind if Landwaiter
+	// may not read a Secret or ConfigMap. Default "landwaiter-reference-reader".
 	ReferenceReaderRole string
-	// OperatedRole is the ClusterRole in which the leader lists the Tenants that there
-	// are, for the operator guardrails. Empty means none.
+	// OperatedRole is the ClusterRole in which the leader lists the existing Tenants, for the
+	// operator guardrails. Empty means none.
 	OperatedRole string
 	// Forget is called after a namespace was deleted, to drop its cached data.
 	Forget func(verify.Namespace)
-	// External fetches external data; nil leaves it unknown. The controller sets what
-	// to fetch, and recompiles on changes.
+	// External fetches external data; nil means that it is unknown. The controller sets the
+	// sources, and recompiles on changes.
 	External *external.Fetcher
 	// Duties run while this replica leads.
 	Duties []Duty
@@ -69,8 +69,7 @@ type Options struct {
 type Duty struct {
 	// Name completes the log message "cannot NAME".
 	Name string
-	// Run works until ctx ends. It is called again if it returns earlier. Calls never
-	// overlap.
+	// Run works until ctx ends. It is called again if it returns earlier. Calls do not overlap.
 	Run func(ctx context.Context) error
 }
 
@@ -89,7 +88,7 @@ type Controller struct {
 	events   events.EventRecorder
 	synced   func(context.Context) bool // waits until the cache has synced
 	secrets  *secretWatches
-	ledger   resource.Ledger // of what the cache keeps
+	ledger   resource.Ledger // of the cache
 	withheld *withheldSpecs
 	schemas  *validated
 	outdated outdated
@@ -100,7 +99,7 @@ type Controller struct {
 	leading  sync.Mutex // held while duties run
 }
 
-// newScheme returns the types that the controller works with.
+// newScheme returns the types that the controller uses.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
@@ -109,8 +108,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// New returns a Controller for the API server of config. It compiles with
-// outside into set what schemas do not refuse, and logs to log.
+// New returns a Controller for the API server of config. It compiles objects that schemas
+// accept into set with outside, and logs to log.
 func New(config *rest.Config, set *service.Set, outside resolve.Outside, schemas resource.Schemas, log *logrus.Logger, options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && options.LeaderElection {
 		return nil, errors.New("new controller: leader election needs the own namespace")
@@ -172,7 +171,7 @@ func (c *Controller) assemble() error {
 	return reconciler.Watch(source.TypedFunc[verify.Namespace](c.onStart))
 }
 
-// logConstructor returns what makes the logger of a reconciliation: its errors and panics
+// logConstructor returns the constructor of a reconciliation's logger: its errors and panics
 // name the namespace as our own lines do.
 func logConstructor(log logr.Logger) func(*verify.Namespace) logr.Logger {
 	log = log.WithValues("controller", "namespaces")
@@ -184,8 +183,8 @@ func logConstructor(log logr.Logger) func(*verify.Namespace) logr.Logger {
 	}
 }
 
-// onStart keeps the queue for changes of Secrets and ConfigMaps, and triggers the
-// first compilation even if there are no resources.
+// onStart stores the queue for changes of Secrets and ConfigMaps, and triggers the first
+// compilation even if there are no resources.
 func (c *Controller) onStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[verify.Namespace]) error {
 	c.queue.Store(&queue)
 	queue.Add(verify.Cluster)
@@ -199,8 +198,8 @@ func (c *Controller) enqueue(namespace verify.Namespace) {
 	}
 }
 
-// Run works until ctx ends. It returns an error if it cannot start. It logs and
-// retries later failures, and keeps the last snapshot meanwhile.
+// Run works until ctx ends. It returns an error if it cannot start. It logs and retries later
+// failures, keeping the last snapshot meanwhile.
 func (c *Controller) Run(ctx context.Context) error {
 	c.started = time.Now()
 	c.secrets.grant = c.grantHint(ctx)

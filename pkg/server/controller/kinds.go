@@ -48,8 +48,8 @@ func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace(), namespaceChanged()))
 }
 
-// afterTenants starts a source once the cache has all Tenants, so that the ledger knows whose
-// namespaces the resources of the source are in.
+// afterTenants starts a source once the cache has all Tenants, so that the ledger knows the
+// Tenants of the source's namespaces.
 type afterTenants struct {
 	source.TypedSyncingSource[verify.Namespace]
 	cache ctrlcache.Cache
@@ -64,16 +64,17 @@ func (s afterTenants) Start(ctx context.Context, queue namespaces) error {
 	return s.TypedSyncingSource.Start(ctx, queue) // which ends like any other if ctx has ended
 }
 
-// specChanged passes what may change the spec of a resource: generations are those of one
-// object, and one that was made again while the watch was interrupted comes as an update.
+// specChanged accepts events that may change the spec of a resource: generations belong to
+// one object, and one that was created again while the watch was interrupted arrives as an
+// update.
 func specChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 	}}
 }
 
-// namespaceChanged passes the creation and deletion of a namespace, the beginning of its
-// deletion (a home namespace that is ending must not leave its Tenant to the cluster's rules), and
+// namespaceChanged accepts the creation and deletion of a namespace, the start of its deletion (a
+// home namespace that is being deleted must not leave its Tenant to the cluster's rules), and
 // changes of break-glass and of the Tenant's label. Other content has no effect.
 func namespaceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -90,7 +91,7 @@ func namespaceChanged() predicate.Predicate {
 }
 
 // reduce is the transform of the cache. Of a namespace it keeps the identity, break-glass and the
-// Tenant's label: a team's account may put much else on one that it made. Resources are kept by ledger.
+// Tenant's label: a team's account may put much else on its own namespaces. The ledger keeps resources.
 func reduce(ledger *resource.Ledger) toolscache.TransformFunc {
 	resources := watch.Reduce(ledger.Keep)
 	return func(object any) (any, error) {
@@ -149,8 +150,8 @@ type objectReader struct {
 }
 
 // all returns the resources of all existing namespaces and of the cluster. It skips a
-// resource whose namespace is not known yet: without the UID, its results could be
-// confused with those of an earlier namespace of that name.
+// resource whose namespace is unknown: without the UID, its results could be confused with
+// those of an earlier namespace of that name.
 func (r objectReader) all(ctx context.Context) (resource.Objects, error) {
 	var list corev1.NamespaceList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -224,15 +225,15 @@ func (r objectReader) forEach(ctx context.Context, kind v1beta1.Kind, do func(v1
 var _ service.Finder = (*Finder)(nil)
 
 // recent is a cache of bounded size, of otter. Every package that sees a type of otter compiles all
-// of its methods again, for a second or more, so none is in a field.
+// of its methods again, for a second or more, so no field has such a type.
 type recent[K comparable, V any] interface {
 	GetIfPresent(key K) (V, bool)
 	Set(key K, value V) (V, bool)
 	ComputeIfAbsent(key K, compute func() (value V, cancel bool)) (V, bool)
 }
 
-// Finder asks the API server for namespaces: once at a time per name, and not again for a
-// moment if there is none.
+// Finder looks up namespaces at the API server: one lookup at a time per name, and no
+// repetition for a moment if there is none.
 type Finder struct {
 	clients kubernetes.Interface
 	flights singleflight.Group
@@ -283,7 +284,7 @@ func (f *Finder) Exists(ctx context.Context, namespace verify.Namespace) (bool, 
 	}
 }
 
-// grantHint returns a function that returns the command that lets an object be read.
+// grantHint returns a function that returns the command that grants read access to an object.
 func (c *Controller) grantHint(ctx context.Context) func(policy.ObjectRef) string {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 	defer cancel()

@@ -23,9 +23,8 @@ import (
 // leaseName is the name of the leader's Lease.
 const leaseName = "landwaiter"
 
-// runDuties runs the duties until ctx ends: always without leader election, otherwise
-// while this replica holds the lease. A replica without the lease still compiles and
-// serves.
+// runDuties runs the duties until ctx ends: always without leader election, otherwise while
+// this replica holds the lease. A replica without the lease still compiles and serves.
 func (c *Controller) runDuties(ctx context.Context) error {
 	if !c.synced(ctx) {
 		return nil // ctx ended before the cache synced
@@ -53,12 +52,12 @@ func (c *Controller) runDuties(ctx context.Context) error {
 
 // term waits for the lease and runs the duties until it is lost.
 func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) error {
-	// The elector would give the lease back as soon as ctx ends, so it has a context of its own, which
+	// The elector would release the lease as soon as ctx ends, so it has a separate context, which
 	// ends after the duties.
 	elected, giveBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveBack()
 	defer context.AfterFunc(ctx, func() {
-		defer time.AfterFunc(renewDeadline, giveBack).Stop() // a duty that hangs must not keep it
+		defer time.AfterFunc(renewDeadline, giveBack).Stop() // a hanging duty must not keep it
 		c.leading.Lock()
 		defer c.leading.Unlock()
 		giveBack()
@@ -108,14 +107,14 @@ func (c *Controller) duties(ctx context.Context) {
 const (
 	// operatedManager applies the rules of the role.
 	operatedManager = "landwaiter-operated-tenants"
-	// operatedInterval is how often the rules are applied without a change of Tenants, in
-	// case somebody else changed them.
+	// operatedInterval is how often the rules are applied without a change of Tenants, in case
+	// somebody else changed them.
 	operatedInterval = time.Minute
 )
 
 // listOperated keeps the names of all Tenants in a ClusterRole, until ctx ends. A guardrail
-// cannot ask whether an object exists, but whether somebody has a permission: so the operator
-// gets a permission that names each Tenant, from an account other than its own.
+// cannot check whether an object exists, but it can check a permission: so an account other than
+// the operator's grants the operator a permission that names each Tenant.
 func (c *Controller) listOperated(ctx context.Context) error {
 	watched := &metav1.PartialObjectMetadata{}
 	watched.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant))
@@ -127,7 +126,7 @@ func (c *Controller) listOperated(ctx context.Context) error {
 	notify := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // it is to be read already
+		default: // it must be read already
 		}
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -156,8 +155,8 @@ func (c *Controller) listOperated(ctx context.Context) error {
 	}
 }
 
-// operatedRules list Tenants by what the operator may do for them: operate while they are
-// there, end once they are deleted, and purge if their namespaces go, too.
+// operatedRules list Tenants by the operator's permitted actions: operate while they exist,
+// end once they are deleted, and purge if their namespaces are deleted, too.
 func operatedRules(tenants []unstructured.Unstructured) []any {
 	names := map[string][]string{}
 	for i := range tenants {
@@ -186,12 +185,11 @@ func operatedRules(tenants []unstructured.Unstructured) []any {
 	return rules
 }
 
-// applyOperated writes the rules. They give nothing but to be listed: their verbs are those
-// of no API.
+// applyOperated writes the rules. They only serve as a list: no API has their verbs.
 func (c *Controller) applyOperated(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	// Not as Tenants: a single one that Go cannot read must not freeze the list of all.
+	// Not as typed Tenants: one that Go cannot decode must not freeze the whole list.
 	tenants := &unstructured.UnstructuredList{}
 	tenants.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant + "List"))
 	if err := c.manager.GetAPIReader().List(ctx, tenants); err != nil {

@@ -7,18 +7,18 @@ const (
 	// of one namespace may reference. Each needs a watch at the API server.
 	maxReferences = 64
 
-	// maxReferenceBytes is what is kept of those of one namespace together. All may have
-	// 64 KiB, or some the largest bundles that are used.
+	// maxReferenceBytes bounds the references of one namespace in memory. All may have 64 KiB,
+	// or some the largest bundles that are used.
 	maxReferenceBytes = 4 << 20
-	// maxTenantReferenceBytes is what is kept of those of all namespaces of a Tenant. What is
-	// used of it may be a quarter: a byte weighs at least 8 once it is compiled.
+	// maxTenantReferenceBytes bounds the references of all namespaces of a Tenant in memory. At
+	// most a quarter of it is used: a byte weighs at least 8 once it is compiled.
 	maxTenantReferenceBytes = 4 * maxReferenceBytes
-	// maxEntries is how many keys, or pull secrets, an object may have that is kept. Each takes
-	// entryBytes besides its text.
+	// maxEntries is the number of keys, or pull secrets, of an object that is kept. Each takes
+	// entryBytes in addition to its text.
 	maxEntries = 1024
 	entryBytes = 96
-	// firstReads objects are read for the first time at once, and firstReadsOfOne of one
-	// namespace.
+	// firstReads is the number of concurrent first reads of objects, and firstReadsOfOne the
+	// number for one namespace.
 	firstReads      = 8
 	firstReadsOfOne = 2
 
@@ -28,8 +28,9 @@ const (
 	firstRead        = 2 * time.Second
 	firstReadAtStart = 15 * time.Second
 
-	// specsAtOnce specs that were withheld are read again at a time, of different namespaces,
-	// and maxWithheld are for each. What was read is kept for keepSpec, and then read again.
+	// specsAtOnce is the number of withheld specs that are read again concurrently, of different
+	// namespaces, and maxWithheld the number for each. A spec that was read is kept for
+	// keepSpec, and then read again.
 	specsAtOnce = 2
 	maxWithheld = 512
 	keepSpec    = 24 * time.Hour
@@ -45,13 +46,12 @@ const (
 	// lookUpTimeout bounds one request to the API server for a namespace.
 	lookUpTimeout = 2 * time.Second
 
-	// A namespace is not recompiled for pausePerCompile times as long as the last time
-	// took, and at least minPause: whoever edits in a loop takes a tenth of the compiler.
+	// After a compilation, a namespace pauses for pausePerCompile times its duration, and at
+	// least minPause: continuous edits take a tenth of the compiler.
 	pausePerCompile = 9
 	minPause        = 50 * time.Millisecond
-	// maxPostponed is how long a namespace may wait for what its resources refer to, in
-	// all: its Secrets and then external data, each firstRead. Naming a new one does not
-	// begin the wait again.
+	// maxPostponed is how long a namespace may wait for its references in total: its Secrets and
+	// then external data, each firstRead. A new reference does not restart the wait.
 	maxPostponed = 2 * firstRead
 	// maxPaced bounds the namespaces whose last compilation is remembered.
 	maxPaced = 10_000
@@ -60,19 +60,19 @@ const (
 	// statuses it doubles up to maxRetryPause.
 	retryPause    = 2 * time.Second
 	maxRetryPause = time.Minute
-	// statusWriters namespaces have their statuses written at a time, statusesAtOnce
-	// each before it is another's turn. statusTimeout bounds one turn.
+	// statusWriters is the number of namespaces whose statuses are written concurrently, and
+	// statusesAtOnce the number of statuses per turn. statusTimeout bounds one turn.
 	statusWriters  = 4
 	statusesAtOnce = 32
 	statusTimeout  = 10 * time.Second
-	// clusterPause is the least time between two looks at the cluster's statuses that
-	// changes of namespaces cause.
+	// clusterPause is the shortest time between two checks of the cluster's statuses because of
+	// changes in namespaces.
 	clusterPause = time.Second
-	// lookAgain is how often all statuses are compared with the time: ExpiresSoon is about
-	// days, and a look reads nothing but memory.
+	// lookAgain is how often all statuses are compared with the time: ExpiresSoon is about days,
+	// and a check only reads memory.
 	lookAgain = time.Hour
-	// maxRefused bounds the statuses that the API server refused and that are remembered, and the
-	// namespaces whose events are counted.
+	// maxRefused bounds the remembered statuses that the API server refused, and the namespaces
+	// whose events are counted.
 	maxRefused = 10_000
 	// A namespace has eventBurst events at once, and then eventsPerSecond.
 	eventsPerSecond = 1
@@ -84,14 +84,13 @@ const (
 	// maxMessage is the longest note of an event that the API server accepts.
 	maxMessage = 1024
 
-	// tokenSeconds is how long the token of a ServiceAccount is valid: the least that
-	// Kubernetes gives.
+	// tokenSeconds is how long the token of a ServiceAccount is valid: Kubernetes' minimum.
 	tokenSeconds = 600
-	// foreignFor is how long the API server is not asked again whether it would accept
-	// tokens with an audience, maxForeign how many audiences are remembered.
+	// foreignFor is how long the API server is not asked again whether it would accept tokens
+	// with an audience, and maxForeign the number of remembered audiences.
 	foreignFor = time.Hour
 	maxForeign = 1000
-	// maxDenial is how much of what a policy says is repeated.
+	// maxDenial is how much of a policy's message is quoted.
 	maxDenial = 300
 
 	// Timing of the leader's lease, as in Kubernetes' own components.

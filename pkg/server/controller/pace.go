@@ -8,12 +8,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// pace shares the one compiler between namespaces: whoever edits in a loop, or names new
-// Secrets all the time, neither delays others nor itself for ever. The zero value is ready.
+// pace shares the one compiler between namespaces: continuous edits, or new Secrets all the
+// time, delay neither others nor their own namespace forever. The zero value is ready.
 type pace struct {
 	mu   sync.Mutex
 	next map[verify.Namespace]time.Time // when a namespace may be compiled again
-	// since is when a namespace that waits for what its resources refer to began to.
+	// since is when a namespace began to wait for its references.
 	since map[verify.Namespace]time.Time
 }
 
@@ -24,8 +24,8 @@ func (p *pace) wait(namespace verify.Namespace, now time.Time) time.Duration {
 	return max(0, p.next[namespace].Sub(now))
 }
 
-// postpone returns how long a namespace may go on waiting for what its resources refer to,
-// given how long it would like to: 0 if it has waited [maxPostponed].
+// postpone returns how long a namespace may continue to wait for its references, given how
+// long it wants to: 0 if it has waited [maxPostponed].
 func (p *pace) postpone(namespace verify.Namespace, pending time.Duration, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

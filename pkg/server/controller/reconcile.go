@@ -52,7 +52,7 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	}
 	levels := resolve.Group(objects)
 	fetched, wait := c.fetchAll(levels)
-	if wait > 0 && remaining > 0 { // whoever names new sources all the time must not delay the start
+	if wait > 0 && remaining > 0 { // new sources all the time must not delay the start
 		return reconcile.Result{RequeueAfter: min(wait, remaining)}, nil // or sooner, once the data is fetched
 	}
 	snapshot, problems := resolve.Empty(c.outside).Next(levels, fetched)
@@ -66,7 +66,7 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 // that they affect.
 func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (reconcile.Result, error) {
 	if wait := c.pace.wait(level, time.Now()); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // it is the turn of others
+		return reconcile.Result{RequeueAfter: wait}, nil // others are next
 	}
 	objects, err := c.reader.level(ctx, level)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// review is what is said of a generation of a resource.
+// review is the review of a generation of a resource.
 type review struct {
 	uid        types.UID
 	generation int64
 	found      conditions.Condition
 }
 
-// setReview sets or removes the condition NeedsReview, and returns it. Comparing identities with those of strangers
-// takes time, so each generation of a Verifier is judged once.
+// setReview sets or removes the condition NeedsReview, and returns it. Comparing identities with strangers' takes
+// time, so it reviews each generation of a Verifier once.
 func (w *statusWriter) setReview(object v1beta1.Object, report conditions.Report, now time.Time) conditions.Condition {
 	source := resource.RefOf(object)
 	if report.EffectiveAt(now).Reason == policy.ReasonExpired {

@@ -36,20 +36,20 @@ type watched struct {
 	err      error          // why the object cannot be read
 }
 
-// refused reports whether next says no more than w: that there is still no room.
+// refused reports whether next is as useless as w: there is still no space.
 func (w watched) refused(next watched) bool {
 	return resource.ReasonOf(w.err) == policy.ReasonLimitExceeded && next.err != nil && w.err.Error() == next.err.Error()
 }
 
 // newSecretWatches returns secretWatches that call changed when an object of a namespace has
-// come or changed. holder is which Tenant holds a namespace, "" if none does.
+// arrived or changed. holder returns the Tenant that holds a namespace, "" if none does.
 func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
 	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder, taken: map[verify.Account]int{}}}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		own := &place{room: &w.room, of: source}
-		defer func() { _ = own.take(nil) }() // which always has room
+		defer func() { _ = own.take(nil) }() // which always has space
 		var object *watch.Object
 		object = watch.NewObject(source.Kind, types.NamespacedName{Namespace: source.Namespace, Name: source.Name}, func() {
 			var found watched
@@ -73,14 +73,14 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 	return w
 }
 
-// fewAtFirst bounds how many objects are read for the first time at once: until it is counted, an object
-// takes ten times its size.
+// fewAtFirst bounds the concurrent first reads of objects: until it is counted, an object takes ten
+// times its size.
 func fewAtFirst(follow prefetch.Follow[policy.ObjectRef, watched]) prefetch.Follow[policy.ObjectRef, watched] {
 	return prefetch.FirstInTurn(follow, firstReads, firstReadsOfOne, func(source policy.ObjectRef) string { return source.Namespace })
 }
 
-// references returns what resources reference, with the pull secrets of ServiceAccounts
-// that are known already. The arrival of another one triggers a new compilation.
+// references returns the references of resources, with the pull secrets of known
+// ServiceAccounts. The arrival of another one triggers a new compilation.
 func (w *secretWatches) references(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 	direct := resolve.References(o)
 	seen := len(o.ServiceAccounts)
@@ -140,8 +140,8 @@ func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.
 	return resource.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: resource.Outside(policy.Outside("ask a cluster admin to read the log of Landwaiter's pods"), err)}
 }
 
-// room bounds what is kept of the Secrets, ConfigMaps and ServiceAccounts of one namespace
-// together, and of those of a Tenant's namespaces, however many others refer to them.
+// room bounds the memory of the Secrets, ConfigMaps and ServiceAccounts of one namespace
+// together, and of a Tenant's namespaces, regardless of how many others reference them.
 type room struct {
 	holder func(namespace string) (tenant string) // "" if none holds it
 
@@ -149,7 +149,7 @@ type room struct {
 	taken map[verify.Account]int
 }
 
-// place is what one object takes of a room.
+// place is the share of a room that one object takes.
 type place struct {
 	room *room
 	of   policy.ObjectRef
@@ -157,8 +157,9 @@ type place struct {
 	at   []verify.Account // which it counts against
 }
 
-// take makes room for an object instead of its last version; nil gives back what that had. It
-// returns an error if there is no room, and has given it back then, too.
+// take makes space for an object instead of its last version; nil returns the space of that
+// version. It returns an error if there is no space, and then also returns that of the last
+// version.
 func (p *place) take(object runtime.Object) error {
 	size, refusal := sizeOf(object)
 	namespace, tenant := verify.Namespace(p.of.Namespace).Account(), p.room.holder(p.of.Namespace)
@@ -196,9 +197,8 @@ func (p *place) add(size int) {
 	}
 }
 
-// sizeOf returns how much memory a Secret, ConfigMap or ServiceAccount takes, in bytes, or an
-// error if it has so many entries that it is not kept. Short entries take far more than their
-// text.
+// sizeOf returns the memory of a Secret, ConfigMap or ServiceAccount, in bytes, or an error
+// if it has too many entries. Short entries take far more than their text.
 func sizeOf(object runtime.Object) (size int, err error) {
 	count, what := 0, "keys"
 	add := func(length int) { size, count = size+entryBytes+length, count+1 }

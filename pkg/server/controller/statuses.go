@@ -34,7 +34,8 @@ import (
 )
 
 // outdated queues the namespaces whose statuses may differ from the snapshot, while this
-// replica writes statuses. Its zero value drops them: whoever begins to write marks all.
+// replica writes statuses. Its zero value drops them: a replica that begins to write marks
+// all.
 type outdated struct {
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
 }
@@ -49,16 +50,16 @@ func (o *outdated) mark(namespaces ...verify.Namespace) {
 	}
 }
 
-// markCluster marks the cluster's resources for later: a namespace's own resources decide
-// whether they are effective, so any tenant can have them marked all the time.
+// markCluster marks the cluster's resources for later: a namespace's own resources affect
+// whether they are effective, so any tenant could cause continuous checks.
 func (o *outdated) markCluster() {
 	if queue := o.queue.Load(); queue != nil {
 		(*queue).AddAfter(verify.Cluster, clusterPause)
 	}
 }
 
-// markAt marks a namespace for a moment, unless that is zero. Moments that are further away
-// than [lookAgain] are found then.
+// markAt marks a namespace for a time, unless that is zero. The regular check covers times
+// that are further away than [lookAgain].
 func (o *outdated) markAt(namespace verify.Namespace, at time.Time) {
 	queue, wait := o.queue.Load(), time.Until(at)
 	if queue != nil && !at.IsZero() && wait <= lookAgain {
@@ -83,9 +84,9 @@ func (c *Controller) markAll() {
 	}
 }
 
-// writeStatuses updates the statuses of resources as the snapshot changes, until ctx
-// ends. It begins with all of them, because the last leader may have missed changes, and
-// looks at all of them again once in a while, because time alone changes ExpiresSoon.
+// writeStatuses updates the statuses of resources as the snapshot changes, until ctx ends. It
+// begins with all of them, because the last leader may have missed changes, and checks all of
+// them regularly, because time alone changes ExpiresSoon.
 func (c *Controller) writeStatuses(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[verify.Namespace](retryPause, maxRetryPause))
 	c.outdated.queue.Store(&queue)
@@ -117,8 +118,8 @@ func everyHour(done <-chan struct{}, look func()) {
 type statusWriter struct {
 	*Controller
 
-	// refused holds the last status of each resource that the API server refused, which
-	// is not tried again.
+	// refused has the last status of each resource that the API server refused, which is not
+	// tried again.
 	refused recent[policy.ObjectRef, attempt]
 	events  recent[verify.Namespace, *rate.Limiter]
 	reviews recent[policy.ObjectRef, review]
@@ -218,7 +219,7 @@ func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapsho
 	}
 	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, review: reviewed, observed: report.Generation}
 	if last, _ := w.refused.GetIfPresent(source); reflect.DeepEqual(changed, object) || last == this {
-		return false, nil // up to date, or as far as it goes
+		return false, nil // up to date, or as far as possible
 	}
 	err = w.applyStatus(ctx, source, changed)
 	switch {
@@ -262,7 +263,7 @@ func (w *statusWriter) mayRecord(namespace verify.Namespace) bool {
 const fieldManager = "landwaiter"
 
 // own returns the part of an object that the controller applies: its status with the
-// conditions that are the controller's. It drops the others from the object.
+// controller's conditions. It removes the others from the object.
 func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstructured, error) {
 	status := object.CommonStatus()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return !isOwn(c.Type) })
@@ -274,11 +275,11 @@ func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstruct
 	applied.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(source.Kind))
 	applied.SetNamespace(object.GetNamespace())
 	applied.SetName(object.GetName())
-	applied.SetUID(object.GetUID()) // an object that was made again since is refused
+	applied.SetUID(object.GetUID()) // an object that was created again is refused
 	return applied, nil
 }
 
-// isOwn reports whether the controller says a condition.
+// isOwn reports whether the controller owns a condition.
 func isOwn(condition string) bool {
 	return condition == v1beta1.ConditionReady || condition == v1beta1.ConditionEffective || v1beta1.IsWarning(condition)
 }
@@ -293,8 +294,8 @@ func (w *statusWriter) applyStatus(ctx context.Context, source policy.ObjectRef,
 	if err := w.writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("write status of %s: %w", source, err)
 	}
-	// An apply removes only what its manager alone owned, and not what somebody restored or forged:
-	// it would stay, and the status be written again and again.
+	// An apply only removes fields that its manager alone owned, and not restored or forged ones:
+	// those would stay, and the status would be written repeatedly.
 	stale := staleIn(fieldsOf(applied), wanted) // applied is now what the API server answered
 	if len(stale) == 0 {
 		return nil
@@ -315,8 +316,8 @@ func fieldsOf(object *unstructured.Unstructured) map[string]any {
 	return status
 }
 
-// staleIn returns the merge patch that takes from a status what is the controller's and not wanted:
-// fields, and conditions. The conditions of others stay.
+// staleIn returns the merge patch that removes unwanted fields and conditions of the controller
+// from a status. Others' conditions stay.
 func staleIn(status, wanted map[string]any) map[string]any {
 	stale := map[string]any{}
 	for name := range status {
@@ -343,8 +344,8 @@ func staleIn(status, wanted map[string]any) map[string]any {
 // actionCompile is the action of events.
 const actionCompile = "Compile"
 
-// setStatus copies the report, as of now, to the status of object, and returns its
-// condition Ready.
+// setStatus copies the report, as of now, to the status of object, and returns its condition
+// Ready.
 func setStatus(object v1beta1.Object, report conditions.Report, now time.Time) metav1.Condition {
 	status := object.CommonStatus()
 	status.ObservedGeneration = report.Generation

@@ -19,8 +19,8 @@ import (
 
 var _ external.Tokens = (*Tokens)(nil)
 
-// Tokens gets tokens of ServiceAccounts from the API server (TokenRequest), each by the
-// name of its account, so that a Role can be narrowed to it. Tokens are kept nowhere.
+// Tokens gets tokens of ServiceAccounts from the API server (TokenRequest), each by the name
+// of its account, so that a Role can be limited to it. It does not store tokens.
 type Tokens struct {
 	clients kubernetes.Interface
 	nobody  kubernetes.Interface // has no credentials of its own
@@ -46,7 +46,7 @@ func NewTokens(config *rest.Config) (*Tokens, error) {
 }
 
 // Token implements [external.Tokens]. It refuses a token that the API server itself would
-// accept, no matter who configured it so.
+// accept, regardless of who configured it.
 func (t *Tokens) Token(ctx context.Context, namespace, name, audience string) (string, error) {
 	account := "ServiceAccount " + namespace + "/" + name
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: new(int64(tokenSeconds))}}
@@ -65,7 +65,7 @@ func (t *Tokens) Token(ctx context.Context, namespace, name, audience string) (s
 	return made.Status.Token, nil
 }
 
-// deniedBy returns what a policy said that denied a request, empty if a permission was
+// deniedBy returns the message of a policy that denied a request, empty if a permission was
 // missing.
 func deniedBy(err error) string {
 	if _, said, ok := strings.Cut(err.Error(), " denied request: "); ok {
@@ -74,7 +74,7 @@ func deniedBy(err error) string {
 	return ""
 }
 
-// reasonOf returns why a request failed, in a word.
+// reasonOf returns a word for why a request failed.
 func reasonOf(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
 		return string(reason)
@@ -82,8 +82,8 @@ func reasonOf(err error) string {
 	return "it cannot be reached"
 }
 
-// isForeign returns an error unless the API server refuses tokens with an audience. It
-// asks once in a while for each.
+// isForeign returns an error unless the API server refuses tokens with an audience. It asks
+// once in a while for each.
 func (t *Tokens) isForeign(ctx context.Context, token, audience string) error {
 	if _, known := t.foreign.Get(audience); known {
 		return nil
@@ -100,7 +100,7 @@ func (t *Tokens) isForeign(ctx context.Context, token, audience string) error {
 	return nil
 }
 
-// grant returns how to give permission to get tokens of one account.
+// grant returns the command that gives permission to get tokens of one account.
 func (t *Tokens) grant(ctx context.Context, namespace, name string) string {
 	subject := t.subject.Load()
 	if subject == nil {
@@ -127,5 +127,5 @@ func ownSubject(ctx context.Context, clients kubernetes.Interface) (string, erro
 	return subjectFlag(review.Status.UserInfo.Username), nil
 }
 
-// unknownSubject stands where nobody knows who this process is.
+// unknownSubject is the placeholder for the unknown identity of this process.
 const unknownSubject = "--serviceaccount=NAMESPACE:NAME"

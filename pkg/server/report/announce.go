@@ -14,18 +14,18 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// announcement is the Event of a revocation, until it is written. It takes from the limits of
-// its account once, however often writing it fails.
+// announcement is the unwritten Event of a revocation. It counts once against the limits of
+// its account, regardless of retries.
 type announcement struct {
 	image string
-	event *corev1.Event // nil if the limits leave it out
+	event *corev1.Event // nil if the limits exclude it
 	done  bool
 	owed  bool // the report says it already
 }
 
 // announceAll writes the Events of revocations, within the limits of the account: the report
-// says what Events leave out. While it fails, the report waits for it, so that whoever leads
-// next announces them, but at most for withheldFor.
+// contains those that Events omit. While it fails, the report waits, so that the next leader
+// announces them, but at most for withheldFor.
 func (t *term) announceAll(ctx context.Context, namespace verify.Namespace, s *space, revoked []revocation, now time.Time) error {
 	current := map[string]*announcement{}
 	for name, a := range s.announcing {

@@ -13,21 +13,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// note is what a replica says of its denials of an image in a namespace, or of images of a registry
-// that it left undecided there: in the annotation of an Event, and in a report. Count is a total, so
-// that a note that comes twice, or late, changes nothing.
+// note is a replica's record of its denials of an image in a namespace, or of undecided images of a
+// registry: in the annotation of an Event, and in a report. Count is a total, so that a note that
+// arrives twice, or late, changes nothing.
 type note struct {
 	Counter  string `json:"counter"`            // unique: of one replica, namespace and key
 	Registry string `json:"registry,omitempty"` // empty: denials of Image
-	Image    string `json:"image"`              // of a registry, the last one; empty: images that had no counter of their own
+	Image    string `json:"image"`              // of a registry, the latest one; empty: images without their own counter
 	Digest   string `json:"digest,omitempty"`
 	Policy   string `json:"policy"`
 	// Others are the further policies that deny, at most [policy.MaxOthers].
 	Others []string `json:"others,omitempty"`
 	Reason string   `json:"reason"`
-	// Remedy is what mends Registry, if that is known.
+	// Remedy is the repair of Registry, if known.
 	Remedy policy.Remedy `json:"remedy,omitempty"`
-	// Advice is never read from an Event: it may be a command to copy, or name a stranger to ask.
+	// Advice is never read from an Event: there, it could be a stranger's command or contact.
 	Remediation string    `json:"-"`
 	Command     string    `json:"-"`
 	Contact     string    `json:"-"`
@@ -35,7 +35,7 @@ type note struct {
 	First       time.Time `json:"first"`
 	Last        time.Time `json:"last"`
 	Count       int       `json:"count"`
-	// Earlier is how many of Count are of earlier outages of Registry, and Ended when the last one of those ended.
+	// Earlier is the part of Count from earlier outages of Registry, and Ended the end of the latest of those.
 	Earlier int       `json:"earlier,omitempty"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Answered is since when images of Registry are decided again; zero if the last one was not.
@@ -47,8 +47,8 @@ var (
 	traceName   = regexp.MustCompile(`^[A-Za-z0-9-]{0,64}$`)
 )
 
-// parseNote reads the annotation of an Event, which anybody may have written who may write
-// Events in the namespace.
+// parseNote reads the annotation of an Event, which anyone who can write Events in the
+// namespace may have written.
 func parseNote(text string, now time.Time) (note, bool) {
 	var n note
 	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &n) != nil {
@@ -62,13 +62,13 @@ func parseNote(text string, now time.Time) (note, bool) {
 	n.Image, n.Digest, n.Policy = policy.Shown(n.Image, maxImageBytes), policy.Shown(n.Digest, maxNameBytes), policy.Shown(n.Policy, maxNameBytes)
 	n.Reason = policy.Shown(n.Reason, maxReasonBytes)
 	if _, err := image.Parse(n.Registry + "/x"); err != nil || n.Remedy.At(n.Registry) == "" {
-		n.Remedy = "" // the advice would repeat what a stranger wrote
+		n.Remedy = "" // the advice would quote a stranger
 	}
 	n.Others = n.Others[:min(len(n.Others), policy.MaxOthers)]
 	for i, name := range n.Others {
 		n.Others[i] = policy.Shown(name, maxNameBytes)
 	}
-	for _, advice := range []string{". To fix: ", ". Command: ", ". Ask: "} { // no reason of ours has any
+	for _, advice := range []string{". To fix: ", ". Command: ", ". Ask: "} { // none of our reasons has any
 		n.Reason, _, _ = strings.Cut(n.Reason, advice)
 	}
 	for _, at := range []*time.Time{&n.First, &n.Last, &n.Answered, &n.Ended} {
@@ -77,8 +77,8 @@ func parseNote(text string, now time.Time) (note, bool) {
 	return n, true
 }
 
-// denial is what a report says of an image that was denied in a namespace, or of a registry with
-// images that were undecided there, of which image is the last.
+// denial is a report's record of an image that was denied in a namespace, or of a registry with
+// undecided images there, of which image is the latest.
 type denial struct {
 	image, digest, policy, reason, remediation, command, contact, traceID string
 	remedy                                                                policy.Remedy // of the registry
@@ -86,8 +86,8 @@ type denial struct {
 	first, last time.Time
 	answered    time.Time // since when images of the registry are decided again, if that is after last
 	counters    map[string]counter
-	ended       int // the sum of counters that were added up
-	before      int // of all, those of earlier outages of the registry
+	ended       int // the sum of merged counters
+	before      int // of all, the part from earlier outages of the registry
 }
 
 // counter is a replica's count of one denial.
@@ -96,7 +96,8 @@ type counter struct {
 	Last  int64 `json:"t"` // Unix seconds
 }
 
-// count returns how often the image was denied, or images of the registry undecided in its last outage.
+// count returns how often the image was denied, or how many images of the registry were undecided in
+// its latest outage.
 func (d *denial) count() int { return d.total() - d.before }
 
 func (d *denial) total() int {
@@ -107,11 +108,11 @@ func (d *denial) total() int {
 	return total
 }
 
-// fold takes a note over. It reports whether it changed anything.
+// fold merges a note. It reports whether it changed anything.
 func (d *denial) fold(n note, now time.Time) bool {
 	known, ok := d.counters[n.Counter]
 	if n.Count <= known.Count || !ok && now.Sub(n.Last) > endedCounter {
-		return false // it is old, and may have been added up
+		return false // it is old, and may have been merged
 	}
 	if d.counters == nil {
 		d.counters = map[string]counter{}
@@ -128,8 +129,8 @@ func (d *denial) fold(n note, now time.Time) bool {
 	return true
 }
 
-// compact adds up the counters that no replica goes on with, and the oldest ones if there
-// are too many.
+// compact sums the counters that no replica continues, and the oldest ones if there are too
+// many.
 func (d *denial) compact(now time.Time) {
 	ids := slices.SortedFunc(maps.Keys(d.counters), func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.counters[b].Last, d.counters[a].Last), strings.Compare(a, b)) // the latest first
@@ -142,10 +143,10 @@ func (d *denial) compact(now time.Time) {
 	}
 }
 
-// merge takes over what another term of the lease has reported: of each counter the higher
-// count, because both may have folded the same notes.
+// merge adds what another term of the lease has reported: the higher count of each counter,
+// because both may have folded the same notes.
 func (d *denial) merge(other *denial, now time.Time) {
-	if other.ended > d.ended { // it has added up counters that are still apart here
+	if other.ended > d.ended { // it has merged counters that are still separate here
 		for id, c := range d.counters {
 			if _, apart := other.counters[id]; !apart && now.Sub(time.Unix(c.Last, 0)) > endedCounter {
 				delete(d.counters, id)
@@ -191,7 +192,7 @@ func (d *denial) store() string {
 	return string(text)
 }
 
-// restore reads what store wrote. It is the text of a report, so it is bounded again.
+// restore reads the output of store. It comes from a report, so it is bounded again.
 func (d *denial) restore(text string) bool {
 	var s storedCounters
 	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &s) != nil || len(s.Counters) > maxCounters || s.Ended < 0 || s.Ended > maxCount || s.Before < 0 {

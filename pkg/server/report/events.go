@@ -48,8 +48,8 @@ func newNoted(namespace verify.Namespace, n note, about workload.Ref) (*corev1.E
 	return e, nil
 }
 
-// newRevoked returns the Event of a revocation. Its name follows from what the report said
-// before, so that it exists once, whoever writes it and however often.
+// newRevoked returns the Event of a revocation. Its name depends on the previous report, so
+// that it exists once, regardless of who writes it and how often.
 func newRevoked(namespace verify.Namespace, r revocation, about workload.Ref, now time.Time) *corev1.Event {
 	hash := sha256.New()
 	for _, part := range []string{string(namespace), r.image, stamp(r.since)} {

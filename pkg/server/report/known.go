@@ -10,14 +10,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// finding is how an image was verified last, by whose evidence, and when. The result has no findings.
+// finding is the latest verification of an image, with signers and time. The result has no findings.
 type finding struct {
 	result  verify.Result
 	signers string
 	at      time.Time
 }
 
-// findingOf returns what reports say of a result, with texts in their bounds.
+// findingOf returns a result in the form of reports, with bounded texts.
 func findingOf(result verify.Result, at time.Time) finding {
 	f := finding{result: verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds, Answered: result.Answered}, signers: signersOf(result.Findings), at: at}
 	v := &f.result.Verdict
@@ -27,7 +27,7 @@ func findingOf(result verify.Result, at time.Time) finding {
 	return f
 }
 
-// same reports whether a report would say the same of both.
+// same reports whether a report would be the same for both.
 func (f finding) same(other finding) bool {
 	a, b := f.result, other.result
 	v, w := a.Verdict, b.Verdict
@@ -38,15 +38,15 @@ func (f finding) same(other finding) bool {
 // bad reports whether a report should say it first.
 func (f finding) bad() bool { return !allows(resultOf(f.result)) }
 
-// findings are those of one namespace.
+// findings are the findings of one namespace.
 type findings struct {
 	account verify.Account // that they count against
 	images  map[string]finding
-	full    bool // there was no room for some image
+	full    bool // some image did not fit
 }
 
-// known has the findings of all namespaces, at most maxImages of each account. Where there is
-// no more room, a bad finding takes the place of one that is not.
+// known has the findings of all namespaces, at most maxImages of each account. If there is no
+// space, a bad finding replaces a good one.
 type known struct {
 	mu   sync.Mutex
 	of   map[verify.Namespace]*findings
@@ -57,7 +57,7 @@ func newKnown() *known {
 	return &known{of: map[verify.Namespace]*findings{}, each: map[verify.Account]int{}}
 }
 
-// set keeps a finding, if there is room, and returns the one before.
+// set stores a finding, if there is space, and returns the previous one.
 func (k *known) set(namespace verify.Namespace, account verify.Account, image string, f finding) (before finding, had bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,7 +85,7 @@ func (k *known) set(namespace verify.Namespace, account verify.Account, image st
 	return before, had
 }
 
-// evict makes room for one finding, if it can. Callers hold mu.
+// evict makes space for one finding, if it can. Callers hold mu.
 func (k *known) evict(account verify.Account) bool {
 	for _, own := range k.of {
 		if own.account != account {
@@ -110,7 +110,7 @@ func (k *known) count(account verify.Account, n int) {
 	}
 }
 
-// get returns a copy of what is known of a namespace.
+// get returns a copy of the findings of a namespace.
 func (k *known) get(namespace verify.Namespace) findings {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,14 +121,14 @@ func (k *known) get(namespace verify.Namespace) findings {
 	return findings{account: own.account, images: maps.Clone(own.images), full: own.full}
 }
 
-// namespaces returns those of which anything is known.
+// namespaces returns the namespaces with findings.
 func (k *known) namespaces() []verify.Namespace {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Collect(maps.Keys(k.of))
 }
 
-// keep drops the findings of a namespace that are not wanted.
+// keep drops the unwanted findings of a namespace.
 func (k *known) keep(namespace verify.Namespace, wanted map[string]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

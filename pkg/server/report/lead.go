@@ -27,7 +27,7 @@ import (
 // ourReports selects the reports that this program may have written.
 const ourReports = v1beta1.LabelReport + " in (" + v1beta1.ReportRunning + "," + v1beta1.ReportDenied + ")"
 
-// Lead writes the reports until ctx ends. It is the duty of the replica that leads.
+// Lead writes the reports until ctx ends. Only the leader runs it.
 func (r *Reporter) Lead(ctx context.Context) error {
 	t := newTerm(r)
 	if !t.await(ctx) {
@@ -51,7 +51,7 @@ func (r *Reporter) Lead(ctx context.Context) error {
 	return group.Wait()
 }
 
-// isUndefined reports whether the API server knows no reports.
+// isUndefined reports whether the API server does not have the kind of reports.
 func isUndefined(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
@@ -61,8 +61,8 @@ func isUndefined(err error) bool {
 	return details == nil || details.Kind != "namespaces" && details.Name == ""
 }
 
-// await waits until it is known what runs, and until the API server has reports. It returns
-// false if ctx ends first.
+// await waits until the running images are known, and until the API server has reports. It
+// returns false if ctx ends first.
 func (t *term) await(ctx context.Context) bool {
 	began, unread := t.now(), rate.Sometimes{Interval: complainEvery}
 	for missing := false; ; {
@@ -113,8 +113,8 @@ func (t *term) page(ctx context.Context, options metav1.ListOptions) (runtime.Ob
 	return t.reports.Reports(metav1.NamespaceAll).List(ctx, options)
 }
 
-// load takes over what former terms have written, of each account as much as they could
-// write: others may have imitated them.
+// load reads what former terms have written, of each account as much as they could write:
+// others may have imitated them.
 func (t *term) load(ctx context.Context) error {
 	taken := map[verify.Account]int{}
 	_, err := each(ctx, "reports", metav1.ListOptions{LabelSelector: ourReports}, t.page, func(object runtime.Object) {
@@ -130,7 +130,7 @@ func (t *term) load(ctx context.Context) error {
 	return err
 }
 
-// repeat calls read until ctx ends, and complain if it fails, but not each time.
+// repeat calls read until ctx ends. It logs failures, but not each of them.
 func (t *term) repeat(ctx context.Context, read func(context.Context) error, complain func(error)) {
 	failed := rate.Sometimes{Interval: complainEvery}
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -161,7 +161,7 @@ func each(ctx context.Context, what string, o metav1.ListOptions, list func(cont
 	}
 }
 
-// changes calls do for what a watch says was put or deleted, until it ends.
+// changes calls do for each object that a watch reports as put or deleted, until it ends.
 func changes(ctx context.Context, what string, o metav1.ListOptions, follow func(context.Context, metav1.ListOptions) (watch.Interface, error), do func(object runtime.Object, deleted bool)) error {
 	following, err := follow(ctx, o)
 	if err != nil {
@@ -180,9 +180,9 @@ func changes(ctx context.Context, what string, o metav1.ListOptions, follow func
 	return nil
 }
 
-// readNotes folds the Events of all replicas that there are, and then those that come until the
-// watch ends. Anyone who may write Events can make large ones, so it reads a few at a time and keeps
-// none, unlike an informer.
+// readNotes folds the existing Events of all replicas, and then new ones until the watch ends.
+// Anyone who can write Events can make large ones, so it reads a few at a time and keeps none,
+// unlike an informer.
 func (t *term) readNotes(ctx context.Context) (err error) {
 	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }
@@ -197,8 +197,8 @@ func (t *term) readNotes(ctx context.Context) (err error) {
 	})
 }
 
-// noted takes over the note of an Event. Anyone who may write Events in a namespace can forge
-// one, about that namespace.
+// noted folds the note of an Event. Anyone who can write Events in a namespace can forge one
+// about that namespace.
 func (t *term) noted(object runtime.Object) {
 	e, ok := object.(*corev1.Event)
 	if !ok || e.Reason != v1beta1.EventImageDenied && e.Reason != v1beta1.EventImageUndecided {
@@ -216,13 +216,13 @@ func (t *term) noted(object runtime.Object) {
 	}
 }
 
-// readReports has a report written again if somebody else writes or deletes it: it compares the
-// reports that there are with what was written, and then those that change until the watch ends.
-// It reads metadata only, a few at a time, and keeps none: others' reports may be large.
+// readReports schedules a report for writing if somebody else writes or deletes it: it compares
+// the existing reports with the written ones, and then changes until the watch ends. It reads
+// metadata only, a few at a time, and keeps none: others' reports may be large.
 func (t *term) readReports(ctx context.Context) (err error) {
 	reports := t.metadata.Resource(reportsResource())
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return reports.List(ctx, o) }
-	exists := map[string]bool{} // ours alone, so few in a namespace
+	exists := map[string]bool{} // only ours, so few per namespace
 	selected := metav1.ListOptions{LabelSelector: ourReports}
 	selected.ResourceVersion, err = each(ctx, "reports", selected, list, func(object runtime.Object) {
 		if m, ok := object.(*metav1.PartialObjectMetadata); ok && v1beta1.ReportAbout(m.Name) != "" {
@@ -244,7 +244,7 @@ func isLater(one, other string) bool {
 	return err != nil || order > 0
 }
 
-// compare compares a report that there is, or that was deleted, with what was written.
+// compare compares an existing or deleted report with the written one.
 func (t *term) compare(object runtime.Object, deleted bool) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok || v1beta1.ReportAbout(m.Name) == "" {
@@ -267,7 +267,7 @@ func (t *term) compare(object runtime.Object, deleted bool) {
 	t.mark(verify.Namespace(m.Namespace), soon)
 }
 
-// missed drops what is written and does not exist, by namespace and name.
+// missed drops written reports that do not exist, by namespace and name.
 func (t *term) missed(exists map[string]bool) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -276,7 +276,7 @@ func (t *term) missed(exists map[string]bool) {
 	for namespace, s := range t.spaces {
 		for name := range s.written {
 			if !exists[string(namespace)+"/"+name] {
-				// It may have been made after the list. Then making it again fails, and it is read.
+				// It may have been created after the list. Then creating it again fails, and it is read.
 				delete(s.written, name)
 				t.mark(namespace, soon)
 			}
@@ -284,8 +284,8 @@ func (t *term) missed(exists map[string]bool) {
 	}
 }
 
-// gauge collects running images. Only the replica that leads has series, so that they can be
-// added up; the others describe them all the same, so that no other metric takes the name.
+// gauge collects running images. Only the leader has series, so that they can be summed; the
+// others describe the metric as well, so that no other metric takes the name.
 type gauge struct {
 	reporter *Reporter
 	desc     *prometheus.Desc

@@ -31,8 +31,8 @@ import (
 
 var _ provider.Observer = (*Reporter)(nil)
 
-// Observe notes the denials of an admission, and what it left undecided: the pod is refused for both.
-// Audits ask about what exists already.
+// Observe records the denials and undecided images of an admission: the pod is refused for both.
+// Audits are about existing objects.
 func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 	if o.Source != provider.SourceAdmission {
 		return
@@ -45,7 +45,7 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 			continue
 		}
 		if k.Reference.Name() == v1beta1.IsolationImage {
-			continue // a team that tries its own isolation would write into another's report
+			continue // a team that tests its own isolation would write into another's report
 		}
 		n, of := noteOf(k, o.TraceID), r.notes
 		if k.Answer == verify.AnswerInvalid {
@@ -62,7 +62,7 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 	}
 }
 
-// noteOf returns what a note says of the image of a key.
+// noteOf returns the note about the image of a key.
 func noteOf(k *provider.KeyObservation, traceID string) note {
 	n := note{Image: k.Reference.String(), Reason: policy.Shown(k.Reason, maxReasonBytes), TraceID: traceID}
 	if k.Answer == verify.AnswerInvalid {
@@ -78,7 +78,7 @@ func noteOf(k *provider.KeyObservation, traceID string) note {
 	return n
 }
 
-// othersOf names the further policies of a verdict that denies, each once.
+// othersOf returns the distinct further policies of a verdict that denies.
 func othersOf(v policy.Verdict) []string {
 	var names []string
 	for _, d := range v.Others {
@@ -89,8 +89,8 @@ func othersOf(v policy.Verdict) []string {
 	return names
 }
 
-// remedyOf returns what to do about a verdict, in its bounds. A command that is too long is left out:
-// cut, it would do something else.
+// remedyOf returns the bounded advice of a verdict. It omits a command that is too long: a truncated
+// command would do something else.
 func remedyOf(v policy.Verdict) (remediation, command string) {
 	remediation, command = v.Remedies(maxRemediationBytes)
 	if command = policy.OneLine(command); len(command) > maxCommandBytes {
@@ -99,11 +99,11 @@ func remedyOf(v policy.Verdict) (remediation, command string) {
 	return policy.Shown(remediation, maxRemediationBytes), command
 }
 
-// notes counts the denials of this replica by namespace and image, or what it left undecided by
+// notes counts this replica's denials by namespace and image, or its undecided images by
 // namespace and registry.
 type notes struct {
 	replica string
-	fresh   chan struct{} // has an entry if there is a counter that has no Event yet
+	fresh   chan struct{} // has a value if there is a counter without an Event
 	// most and mostEach bound the counters: of all namespaces, and of one account.
 	most, mostEach int
 
@@ -114,22 +114,22 @@ type notes struct {
 	total atomic.Int64
 }
 
-// pending is a counter, and how much of it is at the API server.
+// pending is a counter, with its written part.
 type pending struct {
 	note
 	namespace verify.Namespace
 	account   verify.Account
 	written   int       // the count that was written last
 	told      time.Time // note.Answered as it was written last
-	after     time.Time // not before, because a write failed, or would be one too many
+	after     time.Time // not before, because a write failed, or would exceed a limit
 }
 
 func newNotes(replica string, fresh chan struct{}, most, mostEach int) *notes {
 	return &notes{replica: replica, fresh: fresh, most: most, mostEach: mostEach, of: map[verify.Namespace]map[string]*pending{}, each: map[verify.Account]int{}}
 }
 
-// add counts a note. If there is no room for its image or registry, it is counted with the other
-// ones of the namespace that had none.
+// add counts a note. If there is no space for its image or registry, it counts for the
+// namespace's other ones.
 func (n *notes) add(namespace verify.Namespace, account verify.Account, about note, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -137,7 +137,7 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 	if total := int(n.total.Load()); p == nil && (total >= n.most || n.each[account] >= n.mostEach) {
 		about = about.other()
 		if p = n.of[namespace][about.key()]; p == nil && total >= 2*n.most {
-			return // of namespaces that exist there are fewer
+			return // existing namespaces are fewer
 		}
 	}
 	if p == nil {
@@ -156,7 +156,7 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 		}
 	}
 	if p.Count > 0 && p.Policy == about.Policy && p.Reason == about.Reason {
-		about.TraceID = p.TraceID // the log has the first of the same denials
+		about.TraceID = p.TraceID // the log has the first of equal denials
 	}
 	if !p.Answered.IsZero() { // another outage begins
 		p.First, p.Earlier, p.Ended = now, p.Count, p.Answered
@@ -165,8 +165,8 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 	p.note = about
 }
 
-// advice returns what to do about the image of a note: what this replica knows of its own
-// notes, or the command that says it. It returns nothing for what is no image.
+// advice returns the advice for the image of a note: the one that this replica has, or the
+// command that prints it. It returns none for a malformed image.
 func (n *notes) advice(namespace verify.Namespace, about note) (remediation, command string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -185,8 +185,7 @@ func (n *notes) advice(namespace verify.Namespace, about note) (remediation, com
 	return "ask Landwaiter what is missing", fmt.Sprintf("landwaiter verify --explain --namespace %s %s", namespace, about.Image)
 }
 
-// due returns the counters that have to be written, the ones that never were first, and
-// drops those that are idle.
+// due returns the counters to write, unwritten ones first, and drops idle ones.
 func (n *notes) due(now time.Time) []pending {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -221,8 +220,8 @@ func (n *notes) drop(p *pending) {
 	}
 }
 
-// settle records what became of a write: that it is done, that it waits, or that the
-// namespace does not exist.
+// settle records the result of a write: that it is done, that it waits, or that the namespace
+// does not exist.
 func (n *notes) settle(p pending, err error, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -251,7 +250,7 @@ func (n *notes) forget(namespace verify.Namespace) {
 	}
 }
 
-// text returns what the Event of a note says.
+// text returns the text of a note's Event.
 func (n *note) text() string {
 	if n.Registry != "" {
 		return n.undecided()
@@ -279,7 +278,7 @@ func times(count int) string {
 // annotationNote is the annotation of an Event ImageDenied that the leader reads.
 const annotationNote = "landwaiter.dev/denial"
 
-// about returns a workload that has an image, zero if there is none.
+// about returns a workload with an image, zero if there is none.
 func (r *Reporter) about(namespace verify.Namespace, image string) workload.Ref {
 	if image != "" {
 		if of := r.pods.Having(namespace, image, 1); len(of) > 0 {
@@ -312,8 +311,8 @@ func newNoteWriter(r *Reporter) *noteWriter {
 		complaint: rate.Sometimes{Interval: complainEvery}}
 }
 
-// write writes what is due and within the limits. The rest stays due. Registries come first: an
-// account has few of them.
+// write writes the due counters within the limits. The rest stays due. Registries come first:
+// an account has few of them.
 func (w *noteWriter) write(ctx context.Context, now time.Time) {
 	for _, of := range []*notes{w.registries, w.notes} {
 		w.writeOf(ctx, of, now)
@@ -331,7 +330,7 @@ func (w *noteWriter) writeOf(ctx context.Context, of *notes, now time.Time) {
 		w.all[of].AllowN(now, 1)
 		err := w.save(ctx, p)
 		if err != nil && ctx.Err() != nil {
-			return // the last write before the end takes it
+			return // the last write before the end covers it
 		}
 		of.settle(p, err, now)
 		if err != nil && !isGone(err) {
@@ -342,7 +341,7 @@ func (w *noteWriter) writeOf(ctx context.Context, of *notes, now time.Time) {
 	}
 }
 
-// save makes the Event of a note, or brings it up to date.
+// save creates the Event of a note, or updates it.
 func (w *noteWriter) save(ctx context.Context, p pending) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -21,11 +21,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Probe looks at something that only the process knows.
+// Probe checks facts that only the process knows.
 type Probe func(ctx context.Context) []resource.Fact
 
-// Publisher writes what the process knows into one report in its own namespace, where
-// check reads it. Only the replica that leads runs one.
+// Publisher writes the facts of the process into one report in its own namespace, where check
+// reads it. Only the leader runs one.
 type Publisher struct {
 	reports     dynamic.ResourceInterface
 	namespace   string
@@ -36,7 +36,7 @@ type Publisher struct {
 }
 
 // NewPublisher returns a Publisher for a namespace of the API server of config. The
-// certificate is the one that is served, in PEM, or empty.
+// certificate is the serving one, in PEM, or empty.
 func NewPublisher(config *rest.Config, namespace string, certificate func() string, log *logrus.Logger, probes ...Probe) (*Publisher, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -45,7 +45,7 @@ func NewPublisher(config *rest.Config, namespace string, certificate func() stri
 	return &Publisher{reports: client.Resource(reportsResource()).Namespace(namespace), namespace: namespace, certificate: certificate, probes: probes, log: log}, nil
 }
 
-// Run looks and writes until ctx ends. Calls must not overlap.
+// Run checks and writes until ctx ends. Calls must not overlap.
 func (p *Publisher) Run(ctx context.Context) error {
 	p.written = nil // another leader may have written since
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -56,7 +56,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	return nil
 }
 
-// publish looks once, and writes if something has changed.
+// publish checks once, and writes changes.
 func (p *Publisher) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	_, err := p.reports.Apply(ctx, resource.FactsName, object, metav1.ApplyOptions{FieldManager: v1beta1.ReportSource, Force: true})
 	if apierrors.IsNotFound(err) {
-		return nil // without the CRD there are no reports at all, which the log says already
+		return nil // without the CRD there are no reports at all, which is already logged
 	}
 	if err != nil {
 		return fmt.Errorf("apply Report %s: %w", resource.FactsName, err)
@@ -79,7 +79,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	return nil
 }
 
-// bounded returns facts as far as a report has room for them.
+// bounded returns the facts that fit into a report.
 func bounded(facts resource.Facts) resource.Facts {
 	facts.List = slices.Clone(facts.List[:min(len(facts.List), maxFacts)])
 	for i := range facts.List {
@@ -118,8 +118,8 @@ func Clock(config *rest.Config, now func() time.Time) (Probe, error) {
 	}, nil
 }
 
-// clockFact judges an answer of a server between two moments of this process. A date has
-// whole seconds.
+// clockFact evaluates the time in a server's answer between two times of this process. A date
+// has whole seconds.
 func clockFact(date, before, after time.Time) resource.Fact {
 	ahead, behind := before.Sub(date.Add(time.Second)), date.Sub(after)
 	if ahead > maxClockSkew || behind > maxClockSkew {

@@ -11,16 +11,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
-// room is what the leader may keep of a namespace: its part of what its account may have.
+// room is the space of a namespace at the leader: its share of its account's.
 type room struct {
 	images          int // with a verdict
 	running, denied int // bytes of results
 }
 
-// refresh takes over what runs and how it was verified, as far as there is room. It returns
-// the states that follow, which the caller stores once the revocations have been announced:
-// whoever leads next finds the old ones until then, and announces them again by the same
-// names.
+// refresh updates what runs and how it was verified, within the space. It returns the new
+// states, which the caller stores once the revocations have been announced: until then, the
+// next leader finds the old ones, and announces them again with the same names.
 func (s *space) refresh(running iter.Seq[workload.Running], known findings, room room, now time.Time) (next map[string]state, revoked []revocation) {
 	r := &refreshing{space: s, known: known, room: room, now: now, next: map[string]state{}, out: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 	for row := range s.rows {
@@ -51,17 +50,17 @@ type refreshing struct {
 	next    map[string]state
 	revoked []revocation
 
-	size int // of the rows that are kept
-	// last is the first row, in the order of reports, for which there was no room. Those
-	// after it need not be kept to know that.
+	size int // of the kept rows
+	// last is the first row, in the order of reports, that did not fit. Later rows need not be
+	// kept to know that.
 	last *workload.Running
-	// out are hashes of the rows that run and are left out: a row may come several times.
+	// out are hashes of the omitted rows that run: a row may come several times.
 	out  map[uint64]struct{}
 	seed maphash.Seed
 }
 
-// judge finds the next state of an image. It returns false if there is none: it was not
-// verified yet, or there is no room for it.
+// judge returns the next state of an image. It returns false if there is none: the image was
+// not verified yet, or does not fit.
 func (r *refreshing) judge(image string) bool {
 	if _, done := r.next[image]; done {
 		return true
@@ -71,7 +70,7 @@ func (r *refreshing) judge(image string) bool {
 	switch {
 	case !ok && (before == state{} || !r.fits(before)):
 		return false
-	case !ok, found.at.Before(before.since): // whoever led before verified it later than this process
+	case !ok, found.at.Before(before.since): // the previous leader verified it later than this process
 		r.next[image] = before
 		return true
 	}
@@ -88,8 +87,8 @@ func (r *refreshing) judge(image string) bool {
 }
 
 // deniedBetween reports whether a new pod with an image was denied after the image was allowed, and before it was
-// verified last: the rules denied it for a moment in which what runs was not verified. What readers are told since when
-// it is allowed must be later than that denial.
+// last verified: the rules denied it while running images were not verified. The reported start of being allowed must
+// be later than that denial.
 func (r *refreshing) deniedBetween(name string, allowed state, verified time.Time) bool {
 	if len(r.denials) == 0 {
 		return false
@@ -102,8 +101,8 @@ func (r *refreshing) deniedBetween(name string, allowed state, verified time.Tim
 	return d != nil && d.last.After(allowed.since) && verified.After(d.last.Add(time.Second)) && (d.digest == "" || allowed.digest == "" || d.digest == allowed.digest)
 }
 
-// fits reports whether there is room for an image that is only known from before. What is
-// bad finds room among what is not.
+// fits reports whether there is space for an image that is only known from earlier. A bad one
+// can replace a good one.
 func (r *refreshing) fits(before state) bool {
 	if allows(before.result) {
 		return len(r.next) < r.room.images
@@ -111,7 +110,7 @@ func (r *refreshing) fits(before state) bool {
 	return len(r.next) < 2*r.room.images
 }
 
-// take keeps a row that runs, or counts it as left out.
+// take keeps a row that runs, or counts it as omitted.
 func (r *refreshing) take(row workload.Running) {
 	_, kept := r.rows[row]
 	judged := r.judge(row.Image)
@@ -136,8 +135,7 @@ func (r *refreshing) leaveOut(row workload.Running) {
 	}
 }
 
-// cut drops the rows whose image has no state, and those that come last in reports and do
-// not fit.
+// cut drops the rows whose image has no state, and the last ones in reports that do not fit.
 func (r *refreshing) cut() {
 	var rows []workload.Running
 	for row := range r.rows {
@@ -172,13 +170,13 @@ func (r *refreshing) drop(row workload.Running) {
 	r.size -= sizeOf(row)
 }
 
-// sizeOf returns less than the result for a row takes in a report, so that no row is dropped
-// that a report has room for.
+// sizeOf returns a lower bound on the size of a row's result in a report, so that no row is
+// dropped that would fit.
 func sizeOf(row workload.Running) int {
 	return minResultBytes + len(row.Of.APIVersion) + len(row.Of.Kind) + len(row.Of.Name) + len(row.Of.UID) + len(row.ContainerType) + len(row.Container) + len(row.Image)
 }
 
-// byWorst orders rows by the states of their images as reports have them: the worst first.
+// byWorst orders rows by the states of their images, as reports do: the worst first.
 func byWorst(images map[string]state) func(a, b workload.Running) int {
 	rank := func(row workload.Running) int {
 		if n := severityOrder(images[row.Image].result); n >= 0 {

@@ -19,17 +19,17 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
-// Texts that every report may have.
+// Texts of every report.
 const (
 	matchedBy = "by namespace and image"
-	decides   = "Gatekeeper decides whether that stops a pod" // a constraint may only warn, and a request be a dry run
+	decides   = "Gatekeeper decides whether that stops a pod" // a constraint may only warn, and a request may be a dry run
 	noPolicy  = "no policy"
 )
 
-// having finds the workloads that have an image.
+// having finds the workloads with an image.
 type having func(image string) []workload.Ref
 
-// render returns the reports of a namespace, for which there is room.
+// render returns the reports of a namespace that fit.
 func (s *space) render(namespace verify.Namespace, having having, room room) []*openreports.Report {
 	var reports []*openreports.Report
 	rows := s.runningRows()
@@ -58,7 +58,7 @@ func newReport(namespace verify.Namespace, name, about string, results []openrep
 	r.APIVersion, r.Kind = v1beta1.ReportGroup+"/"+v1beta1.ReportVersion, v1beta1.ReportKind
 	for i := range results {
 		if results[i].Properties[v1beta1.PropertyLeftOut] != "" {
-			continue // it is about no container and no image
+			continue // it is not about a container and an image
 		}
 		switch results[i].Result {
 		case v1beta1.ReportPass:
@@ -76,7 +76,7 @@ func newReport(namespace verify.Namespace, name, about string, results []openrep
 	return r
 }
 
-// runningRows returns the images of the containers that have a result, the worst first.
+// runningRows returns the images of the containers with a result, the worst first.
 func (s *space) runningRows() []workload.Running {
 	rows := make([]workload.Running, 0, len(s.rows))
 	for row := range s.rows {
@@ -88,11 +88,11 @@ func (s *space) runningRows() []workload.Running {
 	return rows
 }
 
-// runningResult returns the result for an image of a container.
+// runningResult returns the result for a container's image.
 func (s *space) runningResult(namespace verify.Namespace, row workload.Running) openreports.ReportResult {
 	st := s.images[row.Image]
 	looked := time.Time{}
-	if st.result == v1beta1.ReportFail { // nobody waits to see that another one is looked at
+	if st.result == v1beta1.ReportFail { // nobody waits for another verification
 		looked = st.looked
 	}
 	return newResult(v1beta1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
@@ -102,7 +102,7 @@ func (s *space) runningResult(namespace verify.Namespace, row workload.Running) 
 	})
 }
 
-// deniedResults returns a result for each image that was denied, the last one first.
+// deniedResults returns a result for each denied image, the latest one first.
 func (s *space) deniedResults(namespace verify.Namespace, having having) []openreports.ReportResult {
 	all := slices.SortedFunc(maps.Values(s.denials), func(a, b *denial) int {
 		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.image, b.image))
@@ -140,7 +140,7 @@ func newResult(rule, result, policy, reason string, at time.Time, of []workload.
 	return r
 }
 
-// identify gives a result a resource if it has none, and its ID. Policy Reporter sends results
+// identify gives a result its ID, and a resource if it has none. Policy Reporter sends results
 // without a resource to every team, and stores only one of several results with the same ID.
 func identify(namespace verify.Namespace, r *openreports.ReportResult) {
 	if len(r.Subjects) == 0 {
@@ -148,16 +148,16 @@ func identify(namespace verify.Namespace, r *openreports.ReportResult) {
 	}
 	p := r.Properties
 	parts := []string{string(namespace), r.Rule, p[v1beta1.PropertyImage], r.Policy, string(r.Result), r.Description}
-	if r.Rule == v1beta1.ReportUndecided { // an outage stays the same, whichever image is refused
+	if r.Rule == v1beta1.ReportUndecided { // an outage keeps its ID, whichever image is refused
 		parts = []string{string(namespace), r.Rule, p[v1beta1.PropertyRegistry]}
 	}
-	if of := r.Subjects[0]; r.Rule == v1beta1.ReportRunning { // a denial stays the same when its workload is found
+	if of := r.Subjects[0]; r.Rule == v1beta1.ReportRunning { // a denial keeps its ID when its workload is found
 		parts = append(parts, of.APIVersion, of.Kind, of.Name, string(of.UID), p[v1beta1.PropertyContainerType], p[v1beta1.PropertyContainer])
 	}
 	p[v1beta1.PropertyResultID] = resource.ResultID(parts...)
 }
 
-// reference returns a workload as objects refer to it.
+// reference returns a workload as an object reference.
 func reference(namespace verify.Namespace, ref workload.Ref) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: string(namespace), Name: ref.Name, UID: ref.UID}
 }
@@ -172,7 +172,7 @@ func severityOf(result string) openreports.ResultSeverity {
 	return "info"
 }
 
-// leftOut returns the result that says how many others a report has no room for.
+// leftOut returns the result with the number of results that do not fit.
 func leftOut(namespace verify.Namespace, rule string, n int) openreports.ReportResult {
 	r := openreports.ReportResult{Source: v1beta1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1beta1.ReportCategory, Severity: "info", Result: v1beta1.ReportSkip,
 		Description: fmt.Sprintf("%d results are left out: the quota owner has no more room for reports", n), Properties: map[string]string{v1beta1.PropertyLeftOut: strconv.Itoa(n)}}
@@ -180,10 +180,10 @@ func leftOut(namespace verify.Namespace, rule string, n int) openreports.ReportR
 	return r
 }
 
-// split shares results among objects of at most [maxObjectBytes] each and limit bytes in
-// all. It makes a result when its turn comes, and one that does not fit is left out alone.
-// The last result, which omitted makes, says how many are left out, together with the out that
-// were before.
+// split distributes results over objects of at most [maxObjectBytes] each and limit bytes in
+// total. It builds a result when its turn comes, and only omits results that do not fit. The
+// last result, from omitted, contains the number of omitted results, including the out earlier
+// ones.
 func split(count int, at, omitted func(i int) openreports.ReportResult, limit, out int) [][]openreports.ReportResult {
 	var parts [][]openreports.ReportResult
 	var part []openreports.ReportResult
@@ -214,7 +214,7 @@ func split(count int, at, omitted func(i int) openreports.ReportResult, limit, o
 	return parts
 }
 
-// stamp returns a time as properties have it, "" for none.
+// stamp returns a time in the format of properties, "" for none.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -222,7 +222,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// parseStamp reads what stamp wrote. What it did not write is the zero time.
+// parseStamp reads the output of stamp. Other text is the zero time.
 func parseStamp(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package report shows verdicts where teams look: reports of the OpenReports API and Events,
-// in each namespace about what runs and what was denied there. Every replica notes its own
-// denials as Events; the replica that leads folds them, and what re-verification finds, into
-// reports. It refuses to read or write any other kind of object, to name a workload of
-// another namespace, and to believe what others wrote beyond the namespace where they did.
+// in each namespace about what runs and what was denied there. Every replica records its own
+// denials as Events; the leader folds them, and results of re-verification, into reports. The
+// package reads and writes no other kind of object, and never names a workload of another
+// namespace. What others wrote in a namespace only affects that namespace.
 package report
 
 import (
@@ -29,19 +29,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
-// Pods says what runs. It is safe for concurrent use.
+// Pods knows what runs. It is safe for concurrent use.
 type Pods interface {
-	// Namespaces returns those with pods, and false until that is known.
+	// Namespaces returns the namespaces with pods, and false until they are known.
 	Namespaces() ([]verify.Namespace, bool)
-	// Running returns the images of the pods of a namespace, for each container of a
-	// workload. There may be many, and the same one several times.
+	// Running returns the images of the pods of a namespace, for each container of a workload.
+	// There may be many, with duplicates.
 	Running(namespace verify.Namespace) iter.Seq[workload.Running]
-	// Having returns at most limit workloads of a namespace that have an image.
+	// Having returns at most limit workloads of a namespace with an image.
 	Having(namespace verify.Namespace, image string, limit int) []workload.Ref
 }
 
-// Accounts says who pays for a namespace, what metrics call it, and whom to ask about policies that
-// apply there. It is safe for concurrent use.
+// Accounts returns the account that pays for a namespace, its label in metrics, and the contacts of
+// its policies. It is safe for concurrent use.
 type Accounts interface {
 	Account(namespace verify.Namespace) verify.Account
 	NamespaceLabel(namespace verify.Namespace) string
@@ -91,11 +91,11 @@ func reportsResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion, Resource: v1beta1.ReportResource}
 }
 
-// Attach sets what runs.
+// Attach sets the source of running images.
 func (r *Reporter) Attach(pods Pods) { r.pods = pods }
 
-// Run writes Events about what this replica denied or left undecided until ctx ends, those that
-// are left included.
+// Run writes Events about this replica's denials and undecided images until ctx ends, including
+// the remaining ones.
 func (r *Reporter) Run(ctx context.Context) error {
 	look, again := time.Tick(noteEvery), time.Tick(lookAgain)
 	w := newNoteWriter(r)
@@ -117,7 +117,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 	}
 }
 
-// Verified learns how an image of a workload was verified.
+// Verified records how an image of a workload was verified.
 func (r *Reporter) Verified(namespace verify.Namespace, image string, result verify.Result) {
 	r.looked(namespace, result.Reference, &result)
 	found := findingOf(result, r.now())
@@ -128,14 +128,14 @@ func (r *Reporter) Verified(namespace verify.Namespace, image string, result ver
 	r.Changed(namespace)
 }
 
-// Changed learns that pods of a namespace came or went.
+// Changed records that pods of a namespace were created or deleted.
 func (r *Reporter) Changed(namespace verify.Namespace) {
 	if t := r.leading.Load(); t != nil {
 		t.mark(namespace, soon)
 	}
 }
 
-// Forget drops what is kept of a namespace that was deleted.
+// Forget drops the data of a deleted namespace.
 func (r *Reporter) Forget(namespace verify.Namespace) {
 	r.known.forget(namespace)
 	r.notes.forget(namespace)
@@ -158,7 +158,7 @@ func (r *Reporter) prune() {
 	}
 }
 
-// limiters holds a limiter for each account that needs one, and forgets some if they are too many.
+// limiters has a limiter for each account that needs one, and forgets some if there are too many.
 type limiters struct {
 	perMinute, atOnce int
 	of                interface { // a cache of otter, whose type every package that sees it would compile again

@@ -10,47 +10,47 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
-// space is what the leader knows of one namespace: what its reports say, or will say. It is
-// pure: the time is an argument.
+// space is the leader's state of one namespace: the content of its reports. It is pure: the
+// time is an argument.
 type space struct {
 	images map[string]state
-	// rows are when the container was seen last, and rowsOut is how many that run had no
-	// room among them. Only flush uses them.
+	// rows are when each container was last seen, and rowsOut is the number of running ones that
+	// did not fit. Only flush uses them.
 	rows    map[workload.Running]time.Time
 	rowsOut int
 	denials map[string]*denial
-	// registries are those with images that were undecided, by their names.
+	// registries are the registries with undecided images, by name.
 	registries map[string]*denial
-	// leftOut is how many images were denied for which there was no room.
+	// leftOut is the number of denied images that did not fit.
 	leftOut int
-	// written are the reports as they are at the API server, by name.
+	// written are the reports at the API server, by name.
 	written map[string]written
-	// announcing are the Events of revocations that could not all be written, by name, and
-	// withheld since when the reports wait for that. Only flush uses them.
+	// announcing are the unwritten Events of revocations, by name, and withheld since when the
+	// reports wait for them. Only flush uses them.
 	announcing map[string]*announcement
 	withheld   time.Time
 }
 
-// written is a report as it was written last.
+// written is a report as it was last written.
 type written struct {
 	version string // resourceVersion
-	hash    string // of what it says, "" if that is not what we wrote
-	other   bool   // somebody else wrote it, and it was not read since
+	hash    string // of the content, "" if somebody else wrote it
+	other   bool   // somebody else wrote it, and it has not been read since
 }
 
 func newSpace() *space {
 	return &space{images: map[string]state{}, rows: map[workload.Running]time.Time{}, denials: map[string]*denial{}, registries: map[string]*denial{}, written: map[string]written{}}
 }
 
-// revocation is an image that was allowed and is denied now.
+// revocation is an image that was allowed and is now denied.
 type revocation struct {
 	image string
 	since time.Time // when the image began to be allowed
 	state state
 }
 
-// fold takes over a note, and reports whether it changed anything, and whether its image or
-// registry was not reported before.
+// fold merges a note. It reports whether it changed anything, and whether its image or
+// registry is new in the report.
 func (s *space) fold(n note, now time.Time) (changed, fresh bool) {
 	if n.Registry != "" {
 		return s.foldRegistry(n, now)
@@ -58,7 +58,7 @@ func (s *space) fold(n note, now time.Time) (changed, fresh bool) {
 	d := s.denials[n.Image]
 	if d == nil {
 		if len(s.denials) >= maxDenials && !n.Last.After(s.oldest().last) {
-			return false, false // there was no room for it before
+			return false, false // it did not fit before
 		}
 		d = &denial{image: n.Image}
 	}
@@ -74,14 +74,14 @@ func (s *space) fold(n note, now time.Time) (changed, fresh bool) {
 	return true, fresh
 }
 
-// oldest returns the image that was denied the longest ago. There must be one.
+// oldest returns the least recently denied image. There must be one.
 func (s *space) oldest() *denial {
 	return slices.MinFunc(slices.Collect(maps.Values(s.denials)), func(a, b *denial) int {
 		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.image, b.image))
 	})
 }
 
-// expire drops the denials and registries that are too old.
+// expire drops old denials and registries.
 func (s *space) expire(now time.Time) {
 	maps.DeleteFunc(s.registries, func(_ string, d *denial) bool { return now.Sub(d.last) > keepRegistry })
 	maps.DeleteFunc(s.denials, func(_ string, d *denial) bool { return now.Sub(d.last) > keepDenials })
@@ -101,16 +101,16 @@ func (s *space) counts() map[string]int {
 	return counts
 }
 
-// empty reports whether there is nothing to say and nothing written.
+// empty reports whether there is nothing to report and nothing written.
 func (s *space) empty() bool {
 	return len(s.images)+len(s.rows)+s.rowsOut+len(s.denials)+len(s.registries)+len(s.written) == 0
 }
 
-// severities are the results of reports, the worst first: what a report has no room for is
-// the best of it.
+// severities are the results of reports, the worst first: results that do not fit are the
+// best ones.
 func severities() []string {
 	return []string{v1beta1.ReportFail, v1beta1.ReportError, v1beta1.ReportWarn, v1beta1.ReportSkip, v1beta1.ReportPass}
 }
 
-// severityOrder is the place of a result among severities, negative if it is none.
+// severityOrder is the position of a result among severities, negative if it is none.
 func severityOrder(result string) int { return slices.Index(severities(), result) }

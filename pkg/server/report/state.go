@@ -15,8 +15,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
-// state is what a report says of an image in a namespace. The zero value says nothing: the
-// image has not been decided yet.
+// state is the reported state of an image in a namespace. The zero value is for an image that
+// has not been decided yet.
 type state struct {
 	result string // such as v1beta1.ReportPass
 	since  time.Time
@@ -28,12 +28,12 @@ type state struct {
 	exception                   string
 	exceptionEnds               time.Time
 
-	// lastResult and lastSince are of the result before v1beta1.ReportError.
+	// lastResult and lastSince are from the result before v1beta1.ReportError.
 	lastResult string
 	lastSince  time.Time
-	// looked is when a registry was last asked for evidence, at most lookedEvery before it really was.
+	// looked is when a registry was last asked for evidence, at most lookedEvery too early.
 	looked time.Time
-	// doubted is since when the image has been undecided, which is not reported yet.
+	// doubted is since when the image has been undecided, if that is not reported yet.
 	doubted time.Time
 }
 
@@ -66,8 +66,8 @@ func (s state) decided() (result string, since time.Time) {
 	return s.result, s.since
 }
 
-// next returns the state after a verification, and whether it revoked the image: it was
-// allowed and is denied now.
+// next returns the state after a verification, and whether it revoked the image: the image
+// was allowed and is now denied.
 func (s state) next(found finding, now time.Time) (after state, revoked bool) {
 	result, v := found.result, found.result.Verdict
 	word := resultOf(result)
@@ -89,7 +89,7 @@ func (s state) next(found finding, now time.Time) (after state, revoked bool) {
 	return after, word == v1beta1.ReportFail && allows(former)
 }
 
-// latest returns the later of two times as reports have it.
+// latest returns the later of two times in the format of reports.
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -100,8 +100,8 @@ func latest(a, b time.Time) time.Time {
 	return b.UTC().Truncate(time.Second)
 }
 
-// doubt returns the state after a verification that decided nothing. It keeps what is
-// reported for a while. The text of an error stays, because that of each retry differs.
+// doubt returns the state after an undecided verification. It keeps the reported state for a
+// while. The text of an error stays, because each retry has another one.
 func (s state) doubt(v policy.Verdict, now time.Time) state {
 	if s.result == v1beta1.ReportError {
 		return s
@@ -120,7 +120,7 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 		reason: v.Reason, remediation: v.Remediation, command: v.Command, contact: v.Contact}
 }
 
-// signersOf names those whose evidence was verified, in an order that stays.
+// signersOf names the signers whose evidence was verified, in a stable order.
 func signersOf(findings []policy.Finding) string {
 	var names []string
 	for _, f := range findings {
@@ -144,9 +144,9 @@ func signersOf(findings []policy.Finding) string {
 // sourceOf returns the resource that decided, which a result must name.
 func sourceOf(source policy.ObjectRef) string { return policy.Shown(source.String(), maxNameBytes) }
 
-// load takes over what a report says, which the last leader wrote, and returns how many bytes
-// that is, of what runs at most limit. Other writers' reports are replaced. Anyone who may write
-// reports in the namespace can imitate ours, so what one says never leaves the namespace.
+// load reads a report that the last leader wrote, and returns its size in bytes, for running
+// images at most limit. Reports of other writers are replaced. Anyone who can write reports in
+// the namespace can imitate ours, so the content of a report only affects its namespace.
 func (s *space) load(r *openreports.Report, now time.Time, limit int) (taken int) {
 	s.written[r.Name] = written{version: r.ResourceVersion}
 	if !v1beta1.IsOwnReport(r, r.Source) || len(r.Results) > maxResults {
@@ -168,7 +168,7 @@ func (s *space) load(r *openreports.Report, now time.Time, limit int) (taken int
 	return taken
 }
 
-// weight returns about how many bytes a result takes.
+// weight returns the approximate size of a result in bytes.
 func weight(r *openreports.ReportResult) int {
 	size := minResultBytes + len(r.Policy) + len(r.Description)
 	for name, value := range r.Properties {
@@ -181,8 +181,8 @@ func weight(r *openreports.ReportResult) int {
 	return size
 }
 
-// loadRunning takes over the state of an image, and that a container had it: its pod may be
-// about to come back.
+// loadRunning reads the state of an image, and its container: the pod may be about to come
+// back.
 func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
 	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),

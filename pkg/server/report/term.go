@@ -23,7 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
-// term is one term of the lease: the replica that leads writes the reports.
+// term is one term of the lease, in which the leader writes the reports.
 type term struct {
 	*Reporter
 
@@ -32,10 +32,10 @@ type term struct {
 
 	dueMu sync.Mutex // for due and gone
 	due   map[verify.Namespace]time.Time
-	// gone are the namespaces that were deleted, and whose spaces are still there.
+	// gone are the deleted namespaces whose spaces still exist.
 	gone map[verify.Namespace]bool
 
-	// writing is held while a report is written, so that the watch does not take the new
+	// writing is held while a report is written, so that the watch does not mistake the new
 	// version for another writer's.
 	writing sync.Mutex
 
@@ -64,7 +64,7 @@ func (t *term) mark(namespace verify.Namespace, within time.Duration) {
 	}
 }
 
-// takeDue returns the namespaces that are due, the longest first.
+// takeDue returns the due namespaces, those that have been due longest first.
 func (t *term) takeDue(now time.Time) []verify.Namespace {
 	t.dueMu.Lock()
 	defer t.dueMu.Unlock()
@@ -78,14 +78,14 @@ func (t *term) takeDue(now time.Time) []verify.Namespace {
 	return found
 }
 
-// begin makes a namespace not due: changes from now on mark it again.
+// begin marks a namespace as not due: later changes mark it again.
 func (t *term) begin(namespace verify.Namespace) {
 	t.dueMu.Lock()
 	defer t.dueMu.Unlock()
 	delete(t.due, namespace)
 }
 
-// space returns what is known of a namespace. Callers hold mu.
+// space returns the space of a namespace. Callers hold mu.
 func (t *term) space(namespace verify.Namespace) *space {
 	s := t.spaces[namespace]
 	if s == nil {
@@ -95,8 +95,8 @@ func (t *term) space(namespace verify.Namespace) *space {
 	return s
 }
 
-// forget makes a namespace one that was deleted. It takes no lock for long: policies are not
-// compiled until it returns.
+// forget marks a namespace as deleted. It holds the lock briefly: policies are not compiled
+// until it returns.
 func (t *term) forget(namespace verify.Namespace) {
 	t.dueMu.Lock()
 	defer t.dueMu.Unlock()
@@ -119,7 +119,7 @@ func (t *term) sweep() {
 	}
 }
 
-// markAll marks every namespace with something to say or something written.
+// markAll marks every namespace with something to report or something written.
 func (t *term) markAll() {
 	found, _ := t.pods.Namespaces()
 	t.mu.Lock()
@@ -130,7 +130,7 @@ func (t *term) markAll() {
 	}
 }
 
-// fold takes over the note of an Event.
+// fold folds the note of an Event.
 func (t *term) fold(namespace verify.Namespace, n note) {
 	t.mu.Lock()
 	changed, fresh := t.space(namespace).fold(n, t.now())
@@ -146,7 +146,7 @@ func (t *term) fold(namespace verify.Namespace, n note) {
 // errBusy says that the limits allow no write now.
 var errBusy = errors.New("the limit of writes is reached")
 
-// work writes the reports that are due until ctx ends, or there is no CRD of reports.
+// work writes the due reports until ctx ends, or the CRD of reports is deleted.
 func (t *term) work(ctx context.Context) error {
 	t.markAll()
 	looked := t.now()
@@ -166,7 +166,7 @@ func (t *term) work(ctx context.Context) error {
 	}
 }
 
-// flushDue writes what is due as far as the limits allow.
+// flushDue writes due reports as far as the limits allow.
 func (t *term) flushDue(ctx context.Context) error {
 	t.sweep()
 	defer t.sweep()
@@ -200,7 +200,7 @@ func (t *term) again(ctx context.Context, namespace verify.Namespace, err error)
 	}
 }
 
-// flush brings the reports of a namespace up to date.
+// flush updates the reports of a namespace.
 func (t *term) flush(ctx context.Context, namespace verify.Namespace) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*requestTimeout)
 	defer cancel()
@@ -224,8 +224,8 @@ func (t *term) flush(ctx context.Context, namespace verify.Namespace) error {
 	return t.save(ctx, namespace, s, reports)
 }
 
-// having returns the workloads that have the images that were denied. A namespace may have
-// many pods with each, so the lock of all spaces is not held meanwhile.
+// having returns the workloads with the denied images. A namespace may have many pods with
+// each, so it does not hold the lock of all spaces meanwhile.
 func (t *term) having(namespace verify.Namespace, s *space) map[string][]workload.Ref {
 	t.mu.Lock()
 	images := slices.Collect(maps.Keys(s.denials))
@@ -242,8 +242,7 @@ func (t *term) having(namespace verify.Namespace, s *space) map[string][]workloa
 	return found
 }
 
-// room returns what a namespace may have of what its account may have, whose namespaces
-// share it. Callers hold mu.
+// room returns a namespace's share of its account's space. Callers hold mu.
 func (t *term) room(namespace verify.Namespace) room {
 	account, sharers, images := t.accounts.Account(namespace), 0, 0
 	for other, s := range t.spaces {
@@ -259,7 +258,7 @@ func (t *term) room(namespace verify.Namespace) room {
 	return room{images: max(maxImages-images, maxImages/sharers), running: max(runningBytes/sharers, minBytes), denied: max(deniedBytes/sharers, minBytes)}
 }
 
-// save writes the reports that differ from what is written, and deletes the others of ours.
+// save writes changed reports, and deletes our other ones.
 func (t *term) save(ctx context.Context, namespace verify.Namespace, s *space, reports []*openreports.Report) error {
 	t.mu.Lock()
 	rest := maps.Clone(s.written)
@@ -286,7 +285,7 @@ func (t *term) save(ctx context.Context, namespace verify.Namespace, s *space, r
 	return nil
 }
 
-// allow takes one write from the limits.
+// allow consumes one write from the limits.
 func (t *term) allow(namespace verify.Namespace) error {
 	now := t.now()
 	if t.all.TokensAt(now) < 1 || !t.each.allow(t.accounts.Account(namespace), now) {
@@ -296,8 +295,8 @@ func (t *term) allow(namespace verify.Namespace) error {
 	return nil
 }
 
-// put creates a report, or updates the version of it that is known. If there is another
-// version, it is read, and the report is written later.
+// put creates a report, or updates its known version. If the API server has another version,
+// it is read, and the report is written later.
 func (t *term) put(ctx context.Context, namespace verify.Namespace, s *space, r *openreports.Report, hash, version string) error {
 	if err := t.allow(namespace); err != nil {
 		return err
@@ -324,13 +323,13 @@ func (t *term) put(ctx context.Context, namespace verify.Namespace, s *space, r 
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(s.written, r.Name)
-		return errBusy // it was deleted, and is made again
+		return errBusy // it was deleted, and is created again
 	}
 	return fmt.Errorf("write report %s: %w", r.Name, err)
 }
 
 // reload reads a report that somebody else has written. If that was another term of the
-// lease, it may know of denials that this one does not.
+// lease, it may contain denials that this one does not have.
 func (t *term) reload(ctx context.Context, namespace verify.Namespace, s *space, name string) error {
 	stored, err := t.reports.Reports(string(namespace)).Get(ctx, name, metav1.GetOptions{})
 	t.mu.Lock()
@@ -349,7 +348,7 @@ func (t *term) reload(ctx context.Context, namespace verify.Namespace, s *space,
 	return nil
 }
 
-// remove deletes a report that has nothing to say.
+// remove deletes a report without content.
 func (t *term) remove(ctx context.Context, namespace verify.Namespace, s *space, name string) error {
 	if err := t.allow(namespace); err != nil {
 		return err
@@ -366,7 +365,7 @@ func (t *term) remove(ctx context.Context, namespace verify.Namespace, s *space,
 	return nil
 }
 
-// hashOf returns a hash over what a report says.
+// hashOf returns a hash of a report's content.
 func hashOf(r *openreports.Report) string {
 	text, err := json.Marshal(map[string]any{"labels": r.Labels, "source": r.Source, "scope": r.Scope, "scopeSelector": r.ScopeSelector,
 		"configuration": r.Configuration, "summary": r.Summary, "results": r.Results})

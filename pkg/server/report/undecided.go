@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
 
-// registryOf returns what counts an undecided image: its registry, if that is the cause.
+// registryOf returns the registry of an undecided image, if the registry is the cause.
 func registryOf(k *provider.KeyObservation) string {
 	if k.Cause == policy.ReasonUnreachable {
 		return k.Reference.Host
@@ -29,7 +29,7 @@ func registryOf(k *provider.KeyObservation) string {
 // key is what a note counts: undecided images of one registry, or denials of one image.
 func (n *note) key() string { return cmp.Or(n.Registry, n.Image) }
 
-// other returns the note for what has no counter of its own.
+// other returns the note for images without their own counter.
 func (n *note) other() note {
 	if n.Registry != "" {
 		return note{Registry: v1beta1.RegistriesOther, Reason: n.Reason, TraceID: n.TraceID}
@@ -56,11 +56,11 @@ func (n *note) undecided() string {
 	return policy.Shown(text, maxMessageBytes-len(decides)-2) + "; " + decides
 }
 
-// stale reports whether the API server does not have all of a counter.
+// stale reports whether the API server lacks a part of a counter.
 func (p *pending) stale() bool { return p.Count > p.written || !p.Answered.Equal(p.told) }
 
-// answered notes that Landwaiter decides about images of a registry again, if it could not before.
-// Nearly every request finds its verdict in memory, and takes no lock then.
+// answered records that Landwaiter decides about images of a registry again. Almost every request
+// finds a cached verdict, and then takes no lock.
 func (r *Reporter) answered(k *provider.KeyObservation) {
 	if k.Undecided() || k.Result == nil {
 		return
@@ -68,10 +68,10 @@ func (r *Reporter) answered(k *provider.KeyObservation) {
 	r.looked(k.Namespace, k.Reference, k.Result)
 }
 
-// looked notes that a registry was asked for evidence and answered. The replica that leads knows what the
-// others could not decide.
+// looked records that a registry answered a request for evidence. The leader knows about outages at the
+// other replicas.
 func (r *Reporter) looked(namespace verify.Namespace, ref image.Reference, result *verify.Result) {
-	if !result.Decided() || result.Answered.IsZero() { // what is decided from kept evidence says nothing of the registry
+	if !result.Decided() || result.Answered.IsZero() { // a decision from kept evidence says nothing about the registry
 		return
 	}
 	if r.registries.total.Load() > 0 {
@@ -82,7 +82,7 @@ func (r *Reporter) looked(namespace verify.Namespace, ref image.Reference, resul
 	}
 }
 
-// answer notes the same of what reports say. An answer from before the last refusal says nothing.
+// answer records the same in reports. An answer before the last refusal is ignored.
 func (t *term) answer(namespace verify.Namespace, ref image.Reference, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,8 +100,8 @@ func (t *term) answer(namespace verify.Namespace, ref image.Reference, at time.T
 	}
 }
 
-// answer notes that an image is decided: its registry answers again, and so does whatever else kept the
-// same image from that.
+// answer records that an image is decided: its registry answers again, as does everything else that
+// kept the image undecided.
 func (n *notes) answer(namespace verify.Namespace, ref image.Reference, at time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,7 +113,7 @@ func (n *notes) answer(namespace verify.Namespace, ref image.Reference, at time.
 	}
 }
 
-// hurry lets everything be written at once: this replica ends.
+// hurry makes everything due: this replica ends.
 func (n *notes) hurry() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -146,8 +146,8 @@ func (s *space) foldRegistry(n note, now time.Time) (changed, fresh bool) {
 	return true, fresh
 }
 
-// foldOutage is fold for a registry. A refusal after the registry answered begins another outage, with a count, a time
-// and a reason of its own.
+// foldOutage is fold for a registry. A refusal after the registry answered begins another outage, with its own count,
+// time and reason.
 func (d *denial) foldOutage(n note, now time.Time) bool {
 	first, last, total := d.first, d.last, d.total()
 	_, known := d.counters[n.Counter]
@@ -170,7 +170,7 @@ func (d *denial) foldOutage(n note, now time.Time) bool {
 		if !n.First.After(d.answered) { // this replica did not see the answer
 			d.first = n.Last
 		}
-	case n.Last.Before(d.answered) && d.answered.Before(last): // a late note of an earlier outage
+	case n.Last.Before(d.answered) && d.answered.Before(last): // a late note about an earlier outage
 		d.first, d.before = first, d.before+d.total()-total
 		if !known {
 			d.before -= n.Earlier
@@ -181,7 +181,7 @@ func (d *denial) foldOutage(n note, now time.Time) bool {
 	return true
 }
 
-// boundRegistries drops the registries that failed the longest ago if there are too many.
+// boundRegistries drops the registries with the oldest failures if there are too many.
 func (s *space) boundRegistries() {
 	for len(s.registries) > maxRegistries {
 		delete(s.registries, slices.MinFunc(slices.Collect(maps.Keys(s.registries)), func(a, b string) int {
@@ -190,7 +190,7 @@ func (s *space) boundRegistries() {
 	}
 }
 
-// registryResults returns a result for each registry whose images were undecided, the last one first.
+// registryResults returns a result for each registry with undecided images, the latest one first.
 func (s *space) registryResults(namespace verify.Namespace, having having) []openreports.ReportResult {
 	names := slices.SortedFunc(maps.Keys(s.registries), func(a, b string) int {
 		return cmp.Or(s.registries[b].last.Compare(s.registries[a].last), cmp.Compare(a, b))
@@ -219,7 +219,7 @@ func (s *space) registryResults(namespace verify.Namespace, having having) []ope
 	return results
 }
 
-// hasAnswered reports whether a registry is known to have answered the namespace: it did after an outage, or
+// hasAnswered reports whether a registry has answered the namespace before: after an outage, or because
 // containers with its images run.
 func (s *space) hasAnswered(registry string, d *denial) bool {
 	if d.before > 0 || !d.answered.IsZero() {
@@ -233,7 +233,7 @@ func (s *space) hasAnswered(registry string, d *denial) bool {
 	return false
 }
 
-// loadRegistry takes over what the last leader said of a registry.
+// loadRegistry reads the last leader's record of a registry.
 func (s *space) loadRegistry(name string, d *denial, now time.Time) {
 	if now.Sub(d.last) > keepRegistry {
 		return

@@ -34,9 +34,9 @@ type authority struct {
 	signer      crypto.Signer
 }
 
-// renewed returns data as a Secret for names should have it: ca.crt,
-// ca.key, tls.crt and tls.key. changed is false if data is fine until renewal. The
-// authority stays as long as it can: without it, only the certificate is made.
+// renewed returns the data of a Secret for names: ca.crt, ca.key, tls.crt and tls.key.
+// changed is false if data needs no renewal. The CA stays as long as possible: if it is still
+// usable, only the certificate is issued.
 func renewed(data map[string][]byte, names []string, now time.Time) (next map[string][]byte, changed bool, renewal time.Time, err error) {
 	a, renewal, unusable := parseAuthority(data, now)
 	if unusable == nil {
@@ -59,7 +59,7 @@ func renewed(data map[string][]byte, names []string, now time.Time) (next map[st
 	return next, true, time.Time{}, nil
 }
 
-// pace slows down issuing while somebody else changes the Secret each time.
+// pace slows down issuing if somebody else changes the Secret each time.
 type pace struct {
 	last  time.Time
 	count int
@@ -78,8 +78,8 @@ func (p *pace) next(now time.Time) time.Time {
 
 func (p *pace) issued(now time.Time) { p.count, p.last = p.count+1, now }
 
-// certificateNames returns DNS names (RFC 1123, also with a wildcard as first label) and IP addresses as a certificate
-// has them, each once. Its error names one that is neither.
+// certificateNames returns distinct DNS names (RFC 1123, also with a wildcard as first label) and IP addresses as a
+// certificate contains them. Its error names one that is neither.
 func certificateNames(wanted []string) (names []string, err error) {
 	for _, name := range wanted {
 		canonical := strings.ToLower(strings.TrimSuffix(name, "."))
@@ -98,14 +98,15 @@ func certificateNames(wanted []string) (names []string, err error) {
 	return names, nil
 }
 
-// numeric reports whether clients take a name for an IP address (WHATWG URL, section 3.5): its last label is a number.
+// numeric reports whether clients interpret a name as an IP address (WHATWG URL, section 3.5): its last label is a
+// number.
 func numeric(name string) bool {
 	_, err := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)
 	return err == nil
 }
 
-// parseAuthority returns the CA of a Secret and when to replace it. An
-// error says why it cannot be used, or that it has to be replaced now.
+// parseAuthority returns the CA of a Secret and when to replace it. An error says why it
+// cannot be used, or must be replaced now.
 func parseAuthority(data map[string][]byte, now time.Time) (authority, time.Time, error) {
 	p, err := tls.X509KeyPair(data[authorityKey], data[authorityKeyKey])
 	if err != nil {
@@ -125,8 +126,8 @@ func parseAuthority(data map[string][]byte, now time.Time) (authority, time.Time
 	return authority{p.Leaf, signer}, renewal, nil
 }
 
-// checkCertificate returns when to renew the certificate of a Secret, or why that
-// has to be done now.
+// checkCertificate returns when to renew the certificate of a Secret, or why it must be
+// renewed now.
 func checkCertificate(data map[string][]byte, a authority, names []string, now time.Time) (renewal time.Time, err error) {
 	p, err := tls.X509KeyPair(data[certificateKey], data[keyKey])
 	if err != nil {
@@ -145,7 +146,7 @@ func checkCertificate(data map[string][]byte, a authority, names []string, now t
 	return renewal, nil
 }
 
-// newAuthority makes a CA and puts it into data.
+// newAuthority creates a CA and puts it into data.
 func newAuthority(data map[string][]byte, now time.Time) (authority, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}},
@@ -160,8 +161,7 @@ func newAuthority(data map[string][]byte, now time.Time) (authority, error) {
 	return made, nil
 }
 
-// issue makes a certificate for the names and puts it into data. It never
-// outlives the CA.
+// issue issues a certificate for the names and puts it into data. It never outlives the CA.
 func (a authority) issue(data map[string][]byte, names []string, now time.Time) error {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: names[0][:min(len(names[0]), maxCommonName)]},
@@ -179,14 +179,14 @@ func (a authority) issue(data map[string][]byte, names []string, now time.Time) 
 	if _, err := a.sign(template, data, certificateKey, keyKey); err != nil {
 		return fmt.Errorf("make the certificate: %w", err)
 	}
-	if _, err := checkCertificate(data, a, names, now); err != nil { // or it would be issued again at once
+	if _, err := checkCertificate(data, a, names, now); err != nil { // otherwise it would be issued again immediately
 		return fmt.Errorf("make the certificate: %w", err)
 	}
 	return nil
 }
 
-// sign makes a certificate with a key of its own and puts both into data. The zero authority
-// lets it sign itself. The serial number is left to the library, which draws a random one.
+// sign creates a key and a certificate and puts both into data. The zero authority makes the
+// certificate self-signed. The library draws a random serial number.
 func (a authority) sign(template *x509.Certificate, data map[string][]byte, certificateName, keyName string) (authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

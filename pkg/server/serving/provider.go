@@ -24,19 +24,19 @@ import (
 )
 
 // fieldManager owns the fields of Provider objects. Nobody else applies these objects:
-// Gatekeeper refuses a Provider without a caBundle, so whoever applied one without knowing
-// the CA would have to write another one in its place.
+// Gatekeeper refuses a Provider without a caBundle, so anyone who applied one without knowing
+// the CA would have to write a wrong one.
 const fieldManager = "landwaiter"
 
 // Provider is one of Gatekeeper's Provider objects.
 type Provider struct {
 	Name string
-	// URL is where Gatekeeper asks, with the path.
+	// URL is the address for Gatekeeper, with the path.
 	URL string
 	// TimeoutSeconds is how long Gatekeeper waits for an answer.
 	TimeoutSeconds int64
-	// Role is the ClusterRole that owns the object: Kubernetes deletes the object with it,
-	// and without it the object is not made. Empty means that nobody owns the object.
+	// Role is the ClusterRole that owns the object: Kubernetes deletes the object with it, and
+	// without it the object is not created. Empty means no owner.
 	Role string
 }
 
@@ -45,8 +45,8 @@ func providerResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "externaldata.gatekeeper.sh", Version: "v1beta1", Resource: "providers"}
 }
 
-// keep makes Provider objects have the CA, and returns when to look again. The leader makes them what they should
-// be; any other replica only adds the CA to those that lack it.
+// keep ensures that Provider objects contain the CA, and returns when to check again. The leader sets their whole
+// content; any other replica only adds the CA to those that lack it.
 func (r *Rotation) keep(ctx context.Context, authority []byte, leads bool, now time.Time) (time.Time, error) {
 	wanted, live, added := certificates(authority), map[string]*unstructured.Unstructured{}, false
 	for _, p := range r.options.Providers {
@@ -85,7 +85,7 @@ func (r *Rotation) keep(ctx context.Context, authority []byte, leads bool, now t
 	if err := r.fits(authority, now); err != nil {
 		return next, errors.Join(failure, err)
 	}
-	if r.options.Served != nil && r.served() == nil { // it may not fit once it is there
+	if r.options.Served != nil && r.served() == nil { // it may not fit once it exists
 		return earlier(next, now.Add(servedPause)), failure
 	}
 	if trusted && r.othersLack(wanted) {
@@ -97,8 +97,8 @@ func (r *Rotation) keep(ctx context.Context, authority []byte, leads bool, now t
 	return earlier(next, r.settle(trusted, now)), failure
 }
 
-// fits reports why the certificate of a replica that is not ready cannot be what Gatekeeper expects, nil if it can be
-// or there is none yet.
+// fits reports why the certificate of a replica that is not ready cannot be the one that Gatekeeper expects, nil if
+// it can be or there is none yet.
 func (r *Rotation) fits(authority []byte, now time.Time) error {
 	served := r.served()
 	if served == nil || r.ready.Load() {
@@ -128,8 +128,8 @@ func (r *Rotation) served() *tls.Certificate {
 	return certificate
 }
 
-// verifies checks a certificate against CAs in PEM, and for a host unless it is empty. Whether the certificate itself
-// has expired does not matter: an alert says so.
+// verifies checks a certificate against CAs in PEM, and for a host unless it is empty. It ignores the expiry of the
+// certificate itself, for which there is an alert.
 func verifies(served *tls.Certificate, authority []byte, host string, now time.Time) error {
 	chain := make([]*x509.Certificate, 0, len(served.Certificate))
 	for _, der := range served.Certificate {
@@ -151,7 +151,7 @@ func verifies(served *tls.Certificate, authority []byte, host string, now time.T
 	return err
 }
 
-// Trusts reports whether all Provider objects that exist have the CA of a certificate.
+// Trusts reports whether all existing Provider objects contain the CA of a certificate.
 func (r *Rotation) Trusts(certificate *tls.Certificate) bool {
 	return !slices.ContainsFunc(r.options.Providers, func(p Provider) bool {
 		found, _, _ := r.live.GetStore().GetByKey(p.Name)
@@ -160,7 +160,8 @@ func (r *Rotation) Trusts(certificate *tls.Certificate) bool {
 	})
 }
 
-// othersLack reports whether a Provider object that somebody else keeps leads to this server and lacks its CA.
+// othersLack reports whether a Provider object that somebody else manages leads to this server and lacks its
+// CA.
 func (r *Rotation) othersLack(wanted [][]byte) bool {
 	return slices.ContainsFunc(r.live.GetStore().List(), func(found any) bool {
 		object, ok := found.(*unstructured.Unstructured)
@@ -176,8 +177,8 @@ func (r *Rotation) othersLack(wanted [][]byte) bool {
 	})
 }
 
-// settle notes whether Provider objects have the CA, and returns when that has been so for long enough; zero if it
-// has been, or a change comes first.
+// settle records whether Provider objects have the CA, and returns when that has been so for long enough; zero if
+// it has been, or a change comes first.
 func (r *Rotation) settle(trusted bool, now time.Time) time.Time {
 	switch {
 	case r.ready.Load():
@@ -192,8 +193,8 @@ func (r *Rotation) settle(trusted bool, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// overlapping returns the CAs that Provider objects have beside those that are wanted, and the first end of an
-// overlap. Some replica may serve a certificate of theirs: one before a rotation, or of another version in a roll-out.
+// overlapping returns the additional CAs of Provider objects, and the first end of an overlap. Some replica may serve
+// a certificate of theirs: from before a rotation, or of another version during a rollout.
 func (r *Rotation) overlapping(live map[string]*unstructured.Unstructured, wanted [][]byte, now time.Time) (former [][]byte, next time.Time) {
 	present := map[string]bool{}
 	for _, p := range r.options.Providers {
@@ -225,14 +226,14 @@ func (r *Rotation) overlapping(live map[string]*unstructured.Unstructured, wante
 	return former, next
 }
 
-// serves reports whether only a former CA vouches for the certificate that this replica serves: it must not be dropped.
+// serves reports whether only a former CA vouches for this replica's certificate: it must not be removed.
 func (r *Rotation) serves(former []byte, wanted [][]byte, now time.Time) bool {
 	served := r.served()
 	return served != nil && verifies(served, encoded(wanted), "", now) != nil && verifies(served, encoded([][]byte{former}), "", now) == nil
 }
 
-// is reports whether a live object, nil for none, is what it should be. If its owner was
-// made again, Kubernetes deletes the object, which is a change.
+// is reports whether a live object, nil for none, has the wanted content. If its owner was
+// created again, Kubernetes deletes the object, which is a change.
 func (p Provider) is(live *unstructured.Unstructured, bundle []byte, problem string) bool {
 	if live == nil {
 		return false
@@ -247,14 +248,14 @@ func (p Provider) is(live *unstructured.Unstructured, bundle []byte, problem str
 		owned == (p.Role != "") && live.GetAnnotations()[v1beta1.AnnotationCertificateProblem] == problem
 }
 
-// apply makes the object, or takes over its fields from those who changed them.
+// apply creates the object, or takes over fields that others changed.
 func (r *Rotation) apply(ctx context.Context, p Provider, bundle []byte, live *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"url": p.URL, "timeout": p.TimeoutSeconds, "caBundle": base64.StdEncoding.EncodeToString(bundle)}}}
 	object.SetGroupVersionKind(providerResource().GroupVersion().WithKind("Provider"))
 	object.SetName(p.Name)
-	if r.problem != "" || live != nil && live.GetAnnotations()[v1beta1.AnnotationCertificateProblem] != "" { // what announce wrote stays unless it is emptied
+	if r.problem != "" || live != nil && live.GetAnnotations()[v1beta1.AnnotationCertificateProblem] != "" { // the text of announce stays unless it is cleared
 		object.SetAnnotations(map[string]string{v1beta1.AnnotationCertificateProblem: r.problem})
 	}
 	if p.Role != "" {
@@ -271,7 +272,7 @@ func (r *Rotation) apply(ctx context.Context, p Provider, bundle []byte, live *u
 	return err
 }
 
-// add adds the CA to an object that exists. If somebody else was quicker, the watch brings that change.
+// add adds the CA to an existing object. If somebody else was faster, the watch reports that change.
 func (r *Rotation) add(ctx context.Context, live *unstructured.Unstructured, authority []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -290,7 +291,7 @@ func (r *Rotation) add(ctx context.Context, live *unstructured.Unstructured, aut
 	return err
 }
 
-// announce puts the problem on the objects that exist, where nothing else can be done about them.
+// announce writes the problem to existing objects that it cannot fix.
 func (r *Rotation) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -311,7 +312,7 @@ func (r *Rotation) announce(ctx context.Context) error {
 	return failure
 }
 
-// bundleOf returns the CAs of a Provider object in PEM, nil if it has none that can be read.
+// bundleOf returns the CAs of a Provider object in PEM, nil if it has no valid ones.
 func bundleOf(live *unstructured.Unstructured) []byte {
 	text, _, _ := unstructured.NestedString(live.Object, "spec", "caBundle")
 	decoded, err := base64.StdEncoding.DecodeString(text)
@@ -321,7 +322,7 @@ func bundleOf(live *unstructured.Unstructured) []byte {
 	return decoded
 }
 
-// certificates returns those of a PEM text, in DER, without what is none.
+// certificates returns the valid certificates of a PEM text, in DER.
 func certificates(text []byte) (all [][]byte) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if _, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
@@ -339,7 +340,7 @@ func encoded(certificates [][]byte) (text []byte) {
 	return text
 }
 
-// has reports whether all of some certificates are among others.
+// has reports whether a set of certificates contains all of another one.
 func has(all, some [][]byte) bool {
 	return !slices.ContainsFunc(some, func(one []byte) bool {
 		return !slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(one, other) })

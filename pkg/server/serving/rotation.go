@@ -29,33 +29,32 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
-// RotationOptions say what a [Rotation] keeps up to date.
+// RotationOptions configure a [Rotation].
 type RotationOptions struct {
-	// Secret holds ca.crt, ca.key, tls.crt and tls.key. It is made if it does not exist, and
-	// made again, with another CA, if it is deleted.
+	// Secret has ca.crt, ca.key, tls.crt and tls.key. It is created if it does not exist, and
+	// created again, with another CA, if it is deleted.
 	Secret types.NamespacedName
 	// AuthorityFile has the CA of the serving certificate, in PEM, if somebody else issues the
-	// certificate: then nothing is done to the Secret. It is read again as often as the files
-	// of an [Identity].
+	// certificate: then the Secret is not touched. It is read as often as the files of an
+	// [Identity].
 	AuthorityFile string
 	// Service is the name under which Gatekeeper reaches the server, in the namespace of Secret.
-	// Names are further DNS names and IP addresses in the certificate, which also has the hosts
-	// of the URLs of Providers.
+	// Names are further DNS names and IP addresses in the certificate, which also contains the
+	// hosts of the URLs of Providers.
 	Service string
 	Names   []string
-	// Served returns the certificate in force, for which Providers have to have the CA. Nil means that nothing is
-	// known of it.
+	// Served returns the certificate in force, whose CA Providers need. Nil means that it is unknown.
 	Served func() (*tls.Certificate, error)
-	// Providers are Gatekeeper's Provider objects that are made and kept. One that is
-	// no longer listed stays: another replica may list it.
+	// Providers are the Provider objects of Gatekeeper to create and manage. One that is no
+	// longer listed stays: another replica may list it.
 	Providers []Provider
 }
 
-// Rotation makes and renews a serving certificate under a CA of its own, and keeps Gatekeeper's
-// Provider objects, which have the CA. Every replica runs one, and the one that leads also calls
-// [Rotation.Lead]: it alone replaces certificates and decides what is in Provider objects. The others
-// make the Secret if there is none, and add their CA to Provider objects without it, so that a replica
-// with another certificate than the leader's, as in a roll-out, is trusted before it is asked.
+// Rotation issues and renews a serving certificate under its own CA, and manages Gatekeeper's Provider
+// objects, which contain the CA. Every replica runs one, and the leader also calls [Rotation.Lead]:
+// only the leader replaces certificates and decides the content of Provider objects. The others create
+// the Secret if there is none, and add their CA to Provider objects without it, so that a replica with
+// another certificate than the leader's, as in a rollout, is trusted before it is asked.
 type Rotation struct {
 	clients kubernetes.Interface
 	objects dynamic.NamespaceableResourceInterface
@@ -65,25 +64,25 @@ type Rotation struct {
 	readCA  reader   // of AuthorityFile, nil without one
 	secret  watched
 	live    cache.SharedIndexInformer // of Provider objects
-	none    chan struct{}             // closed if there are none to list: without Gatekeeper there is no such kind
+	none    chan struct{}             // closed if the kind does not exist, without Gatekeeper
 	running chan struct{}             // holds a token after a change, for Run
-	leading chan struct{}             // likewise, for Lead
+	leading chan struct{}             // as above, for Lead
 	leads   atomic.Bool
 	ready   atomic.Bool
 	failure atomic.Pointer[error] // of the last step
 
 	mu      sync.Mutex           // held by a step
-	former  map[string]time.Time // when CAs that Provider objects have in addition, in DER, were first seen
+	former  map[string]time.Time // when the additional CAs of Provider objects, in DER, were first seen
 	from    time.Time            // when Gatekeeper knows the CA that Provider objects were given
 	nextAdd time.Time            // when the CA may be added to Provider objects again
-	// othersUntil is until when others' Provider objects are waited for.
+	// othersUntil is how long to wait for others' Provider objects.
 	othersUntil time.Time
 	pace        pace
-	problem     string // with the certificate, as the annotation of Provider objects says it
+	problem     string // with the certificate, as in the annotation of Provider objects
 }
 
-// NewRotation returns a Rotation that reaches the Secret with clients and Provider
-// objects with objects, and logs to log.
+// NewRotation returns a Rotation that reaches the Secret with clients and Provider objects
+// with objects, and logs to log.
 func NewRotation(clients kubernetes.Interface, objects dynamic.Interface, log *logrus.Logger, options RotationOptions) (*Rotation, error) {
 	if options.AuthorityFile == "" && (options.Secret.Namespace == "" || options.Secret.Name == "" || options.Service == "") {
 		return nil, errors.New("new rotation: the Secret, its namespace and the Service are required")
@@ -102,7 +101,7 @@ func NewRotation(clients kubernetes.Interface, objects dynamic.Interface, log *l
 	return r, r.follow(objects, changed)
 }
 
-// names returns those that the certificate needs.
+// names returns the names that the certificate needs.
 func (o RotationOptions) names() ([]string, error) {
 	wanted := slices.Clone(o.Names)
 	if o.AuthorityFile == "" {
@@ -119,7 +118,7 @@ func (o RotationOptions) names() ([]string, error) {
 	return certificateNames(wanted)
 }
 
-// Ready returns nil once the Provider objects that exist have had the CA for long enough that Gatekeeper
+// Ready returns nil once the existing Provider objects have had the CA for long enough that Gatekeeper
 // knows it. It stays nil then.
 func (r *Rotation) Ready() error {
 	if r.ready.Load() {
@@ -131,7 +130,7 @@ func (r *Rotation) Ready() error {
 	return errors.New("the CA of this replica's certificate is not in Gatekeeper's Provider objects yet")
 }
 
-// Lead does what only one replica may do, until ctx ends. Calls must not overlap.
+// Lead does the leader's work until ctx ends. Calls must not overlap.
 func (r *Rotation) Lead(ctx context.Context) error {
 	r.leads.Store(true)
 	defer notify(r.running)
@@ -153,9 +152,9 @@ func (r *Rotation) Run(ctx context.Context) error {
 	return nil
 }
 
-// loop does whatever is due until ctx ends, as the leader or not.
+// loop does due work until ctx ends, as the leader or not.
 func (r *Rotation) loop(ctx context.Context, changed <-chan struct{}, leads bool) {
-	select { // the CAs that Provider objects have may be in use still
+	select { // the additional CAs of Provider objects may still be in use
 	case <-r.live.HasSyncedChecker().Done():
 	case <-r.none:
 	case <-ctx.Done():
@@ -177,8 +176,8 @@ func (r *Rotation) loop(ctx context.Context, changed <-chan struct{}, leads bool
 	}
 }
 
-// step does whatever is due now and returns when the next thing is, zero for
-// never. While the replica leads, only Lead does anything.
+// step does due work and returns when the next is due, zero for never. While the replica
+// leads, only Lead does anything.
 func (r *Rotation) step(ctx context.Context, leads bool, now time.Time) (time.Time, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,8 +197,8 @@ func (r *Rotation) step(ctx context.Context, leads bool, now time.Time) (time.Ti
 	return next, err
 }
 
-// without does what can be done while the CA is not known: the Secret may be one that somebody else made, which Gatekeeper
-// trusts already.
+// without does the possible work while the CA is unknown: somebody else may have created the Secret, which Gatekeeper
+// already trusts.
 func (r *Rotation) without(ctx context.Context, next, now time.Time) (time.Time, error) {
 	if r.problem != "" {
 		return next, errors.Join(errors.New(r.problem), r.announce(ctx))
@@ -252,8 +251,8 @@ func (r *Rotation) authority(ctx context.Context, leads bool, now time.Time) ([]
 	return data[authorityKey], renewal, nil
 }
 
-// write creates the Secret, or updates found. If somebody else was quicker, the
-// watch on the Secret brings that change.
+// write creates the Secret, or updates found. If somebody else was faster, the watch on the
+// Secret reports that change.
 func (r *Rotation) write(ctx context.Context, found *corev1.Secret, data map[string][]byte, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -277,7 +276,8 @@ func (r *Rotation) write(ctx context.Context, found *corev1.Secret, data map[str
 	return nil
 }
 
-// stranger names who else changed the Secret last, as the API server knows it: what is watched does not say.
+// stranger names who else last changed the Secret, according to the API server: the watched copy does not
+// say.
 func (r *Rotation) stranger(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -294,7 +294,7 @@ func (r *Rotation) stranger(ctx context.Context) string {
 	return name
 }
 
-// follow prepares the informer for Provider objects, which calls changed after a change of one that is kept.
+// follow prepares the informer for Provider objects, which calls changed after a change of a managed one.
 func (r *Rotation) follow(objects dynamic.Interface, changed func()) error {
 	end := sync.OnceFunc(func() { close(r.none) })
 	r.live = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{

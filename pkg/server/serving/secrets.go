@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
-// Keys of the Secret with the serving certificate, as cert-manager and OPA's
-// cert-controller have them.
+// Keys of the Secret with the serving certificate, as cert-manager and OPA's cert-controller
+// write them.
 const (
 	authorityKey    = "ca.crt"
 	authorityKeyKey = "ca.key"
@@ -25,8 +25,8 @@ const (
 // watched is a Secret that is watched.
 type watched struct{ *watch.Object }
 
-// errWaiting marks errors of a Secret that is not there yet, or not filled in: at the
-// start, whoever makes it may come later.
+// errWaiting marks errors of a Secret that does not exist yet, or is not filled: at startup,
+// its author may come later.
 var errWaiting = errors.New("not there yet")
 
 // waits marks err with errWaiting and keeps its text.
@@ -49,7 +49,7 @@ func onlyWaiting(err error) bool {
 	return true
 }
 
-// load returns the Secret, nil if it does not exist, or why that is not known.
+// load returns the Secret, nil if it does not exist, or why it is unknown.
 func (w watched) load() (*corev1.Secret, error) {
 	object, answered, err := w.Content()
 	secret, _ := object.(*corev1.Secret)
@@ -79,16 +79,16 @@ func (w watched) loadWith(keys ...string) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// settlingPair reads the serving certificate from a Secret and holds back the
-// certificate of another CA for a while.
+// settlingPair reads the serving certificate from a Secret and delays a certificate of
+// another CA for a while.
 type settlingPair struct {
 	secret watched
 	settle time.Duration
-	trusts func(*tls.Certificate) bool // nil: every certificate is served at once
+	trusts func(*tls.Certificate) bool // nil: every certificate is served immediately
 
 	inForce *corev1.Secret
 	pending *corev1.Secret // of another CA than inForce
-	from    time.Time      // when pending comes into force
+	from    time.Time      // when pending takes effect
 }
 
 func (s *settlingPair) read(now time.Time) ([][]byte, time.Time, error) {
@@ -100,8 +100,8 @@ func (s *settlingPair) read(now time.Time) ([][]byte, time.Time, error) {
 	return [][]byte{served.Data[certificateKey], served.Data[keyKey]}, again, nil
 }
 
-// settled returns the Secret to serve from, and when another one comes into force.
-// A certificate of the same CA does at once.
+// settled returns the Secret to serve from, and when another one takes effect. A certificate
+// of the same CA takes effect immediately.
 func (s *settlingPair) settled(secret *corev1.Secret, now time.Time) (*corev1.Secret, time.Time) {
 	known := len(secret.Data[authorityKey]) > 0 || s.inForce != nil && s.trusted(secret, now) // a given Secret may not say its CA
 	if s.inForce == nil || sameAuthority(s.inForce, secret) && known {
@@ -122,10 +122,10 @@ func (s *settlingPair) settled(secret *corev1.Secret, now time.Time) (*corev1.Se
 	return s.inForce, time.Time{}
 }
 
-// trusted reports whether clients have the CA of a certificate, or inForce is of no use any more.
+// trusted reports whether clients have the CA of a certificate, or inForce has become useless.
 func (s *settlingPair) trusted(secret *corev1.Secret, now time.Time) bool {
 	next, err := tls.X509KeyPair(secret.Data[certificateKey], secret.Data[keyKey])
-	if s.trusts == nil || err != nil || s.trusts(&next) { // what is no certificate is refused elsewhere
+	if s.trusts == nil || err != nil || s.trusts(&next) { // an invalid certificate is refused elsewhere
 		return true
 	}
 	current, err := tls.X509KeyPair(s.inForce.Data[certificateKey], s.inForce.Data[keyKey])
@@ -136,8 +136,7 @@ func sameAuthority(a, b *corev1.Secret) bool {
 	return bytes.Equal(a.Data[authorityKey], b.Data[authorityKey])
 }
 
-// overlappingCA reads CAs from a key of a Secret, together with those
-// that were there before for a while.
+// overlappingCA reads CAs from a key of a Secret, and keeps earlier ones for a while.
 type overlappingCA struct {
 	secret  watched
 	key     string
@@ -153,8 +152,8 @@ func (o *overlappingCA) read(now time.Time) ([][]byte, time.Time, error) {
 	return [][]byte{content}, again, nil
 }
 
-// overlap joins a value with those before it, each for some time after it was replaced:
-// a client that uses an old value changes over at another time.
+// overlap joins a value with earlier ones, each for some time after it was replaced: clients
+// of an old value change over at another time.
 type overlap struct {
 	length time.Duration
 
@@ -162,14 +161,14 @@ type overlap struct {
 	before []replaced // the newest first
 }
 
-// replaced is a value that is in force until a time.
+// replaced is a value that stays in force until a time.
 type replaced struct {
 	value []byte
 	until time.Time
 }
 
-// join returns value, with those before it while they overlap, and when the next of
-// these ends; zero if none overlaps.
+// join returns value with earlier ones that overlap, and when the next overlap ends; zero if
+// there is none.
 func (o *overlap) join(value []byte, now time.Time) (joined []byte, again time.Time) {
 	if o.value != nil && !bytes.Equal(o.value, value) {
 		o.before = slices.Insert(o.before, 0, replaced{o.value, now.Add(o.length)})

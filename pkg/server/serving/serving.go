@@ -1,10 +1,10 @@
-// Package serving holds the server's TLS identity: its certificate, and the
-// authorities whose clients it trusts. Both come from files or from Secrets and
-// are replaced while the server runs. [Rotation] makes the certificate, under a
-// CA of its own, and keeps Gatekeeper's Provider objects, which have that CA.
+// Package serving manages the server's TLS identity: its certificate, and the CAs of its
+// clients. Both come from files or from Secrets and are replaced while the server runs.
+// [Rotation] issues the certificate, under its own CA, and manages Gatekeeper's Provider
+// objects, which contain that CA.
 //
-// It refuses to replace a usable certificate or CA by content that it
-// cannot use, and never falls back to the CAs of the system.
+// It never replaces a usable certificate or CA by unusable content, and never falls back to
+// the CAs of the system.
 package serving
 
 import (
@@ -30,26 +30,25 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
-// Options say where an [Identity] comes from. The certificate needs either files
-// or a Secret; client CAs may come from both.
+// Options configure the sources of an [Identity]. The certificate needs either files or a
+// Secret; client CAs may come from both.
 type Options struct {
-	// CertificateFile holds the certificate with its intermediates, KeyFile its
-	// private key, both in PEM.
+	// CertificateFile has the certificate with its intermediates, KeyFile its private key, both
+	// in PEM.
 	CertificateFile, KeyFile string
-	// CertificateSecret holds them as tls.crt and tls.key. If its ca.crt changes,
-	// the new certificate is served 5 seconds later: clients have to learn of the
-	// new CA first.
+	// CertificateSecret has them as tls.crt and tls.key. If its ca.crt changes, the new
+	// certificate is served 5 seconds later: clients have to learn of the new CA first.
 	CertificateSecret types.NamespacedName
-	// ClientCAFiles and ClientCASecrets hold the CAs of client
-	// certificates. All of them form one set.
+	// ClientCAFiles and ClientCASecrets have the CAs of client certificates. All of them form
+	// one set.
 	ClientCAFiles   []string
 	ClientCASecrets []SecretKey
-	// ClientCAOverlap is how long a CA is still trusted after another one
-	// has replaced it in its Secret. Default 0: not at all.
+	// ClientCAOverlap is how long a replaced CA of a Secret is still trusted. Default 0: not at
+	// all.
 	ClientCAOverlap time.Duration
-	// FileInterval is how often files are read again. Default 10 s.
+	// FileInterval is how often files are read. Default 10 s.
 	FileInterval time.Duration
-	// Metrics is where metrics are registered; nil means nowhere.
+	// Metrics registers the metrics; nil disables them.
 	Metrics prometheus.Registerer
 }
 
@@ -68,7 +67,7 @@ type Identity struct {
 	readPair reader        // of a certificate with its intermediates and its key
 	settling *settlingPair // nil if the certificate comes from files
 	readCAs  []reader
-	again    time.Time // when Run first reads without a change
+	again    time.Time // when Run reads next without a change
 	current  atomic.Pointer[state]
 
 	// Only refresh uses these, and only one goroutine calls it.
@@ -83,7 +82,7 @@ type state struct {
 	clientCAs   *x509.CertPool   // nil: not read yet, or clients need no certificate
 }
 
-// part is one of the two things that an Identity reads, as metrics call it.
+// part is one of the two parts of an Identity, as metrics name it.
 type part string
 
 const (
@@ -91,9 +90,9 @@ const (
 	partClientCA    part = "client_ca"
 )
 
-// New returns an Identity that reads Secrets with clients, which may be nil if
-// options name none, and logs to log. Files that cannot be used are an error,
-// unless a Secret is named: then the Identity waits for all of its content.
+// New returns an Identity that reads Secrets with clients, which may be nil if options name
+// none, and logs to log. Unusable files are an error, unless a Secret is named: then the
+// Identity waits for all of its content.
 func New(clients kubernetes.Interface, log *logrus.Logger, options Options) (*Identity, error) {
 	i := &Identity{clients: clients, log: log, changed: make(chan struct{}, 1), complaints: map[part]string{}}
 	if err := i.connect(options); err != nil {
@@ -112,7 +111,7 @@ func New(clients kubernetes.Interface, log *logrus.Logger, options Options) (*Id
 		if len(i.watches) == 0 {
 			return nil, fmt.Errorf("new TLS identity: %w", err)
 		}
-		// Not a warning: Secrets are read by a watch, which has begun a moment ago.
+		// Not a warning: the watches that read Secrets have only just started.
 		log.WithError(err).Info("waiting for the certificate and the client CA")
 	}
 	i.current.Store(next)
@@ -125,7 +124,7 @@ func New(clients kubernetes.Interface, log *logrus.Logger, options Options) (*Id
 	return i, nil
 }
 
-// connect makes the readers that options ask for.
+// connect creates the readers for options.
 func (i *Identity) connect(options Options) error {
 	fromSecret := options.CertificateSecret != types.NamespacedName{}
 	fromFiles := options.CertificateFile != "" && options.KeyFile != ""
@@ -170,9 +169,8 @@ func (i *Identity) Certificate() (*tls.Certificate, error) {
 	return nil, errors.New("the serving certificate has not been read yet")
 }
 
-// ClientCAs returns the client CAs in force, the same pool until they
-// change. An error says why there are none yet. Without an error nil means that
-// options named none.
+// ClientCAs returns the client CAs in force, the same pool until they change. An error says
+// why there are none yet. nil without an error means that options named none.
 func (i *Identity) ClientCAs() (*x509.CertPool, error) {
 	current := i.current.Load()
 	if current.clientCAs == nil && len(i.readCAs) > 0 {
@@ -181,8 +179,8 @@ func (i *Identity) ClientCAs() (*x509.CertPool, error) {
 	return current.clientCAs, nil
 }
 
-// Await has a certificate of another CA in a Secret wait until trusts says that clients have that CA, or until the
-// certificate in force has expired. It is called before Run.
+// Await delays a certificate of another CA in a Secret until trusts says that clients have that CA, or until the
+// certificate in force has expired. Call it before Run.
 func (i *Identity) Await(trusts func(*tls.Certificate) bool) {
 	if i.settling != nil {
 		i.settling.trusts = trusts
@@ -202,9 +200,9 @@ func (i *Identity) Run(ctx context.Context) error {
 	return nil
 }
 
-// refresh takes over whatever has changed and returns when to look again without
-// a change, zero for never. The certificate and the CAs are independent: a
-// broken CA file must not keep an expired certificate in place.
+// refresh applies changes and returns when to check again without a change, zero for never.
+// The certificate and the CAs are independent: a broken CA file must not keep an expired
+// certificate in place.
 func (i *Identity) refresh(now time.Time) time.Time {
 	current := i.current.Load()
 	next := &state{certificate: current.certificate, clientCAs: current.clientCAs}
@@ -219,9 +217,9 @@ func (i *Identity) refresh(now time.Time) time.Time {
 	return earlier(first, second)
 }
 
-// complain counts every failure and logs a new one. Until a part is in force for the
-// first time, a Secret that is not there yet is no failure: [New] has said that it is
-// waited for, and readiness says so as long as it is.
+// complain counts every failure and logs a new one. Until a part is in force for the first
+// time, a missing Secret is not a failure: [New] has logged that it waits, and readiness
+// reports it meanwhile.
 func (i *Identity) complain(part part, inForce bool, err error) {
 	text := ""
 	if err != nil && (inForce || !onlyWaiting(err)) {
@@ -303,12 +301,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// reader returns contents in PEM, and when they have to be read again even if nobody announces
-// a change; zero for never.
+// reader returns contents in PEM, and when to read them again even without a notification;
+// zero for never.
 type reader func(now time.Time) (contents [][]byte, again time.Time, err error)
 
 // readFiles reads files again after interval. It polls, because a mounted Secret is a chain
-// of symbolic links that are swapped, which file notifications miss in some forms.
+// of symbolic links that are swapped, and file notifications can miss that.
 func readFiles(interval time.Duration, names ...string) reader {
 	return func(now time.Time) ([][]byte, time.Time, error) {
 		contents := make([][]byte, len(names))

@@ -66,13 +66,13 @@ func (c *clusterFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to maintain, such as landwaiter-verdict=/v1/verdict (repeatable)")
 }
 
-// take adds what the flags of both commands say.
+// take adds the values of the flags of both commands.
 func (c *clusterFlags) take(shared *sharedFlags) {
 	c.controller.OwnNamespace, c.controller.LeaderElection, c.providerURL = shared.ownNamespace, shared.leaderElection, shared.providerURL
 }
 
-// check refuses flags that contradict each other, and a server without client
-// authentication unless a flag asks for it.
+// check refuses contradictory flags, and a server without client authentication unless a flag
+// asks for it.
 func (c *clusterFlags) check(configDir string, files serving.Options, options provider.Options) error {
 	noCluster := configDir != ""
 	switch {
@@ -107,10 +107,10 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	return err
 }
 
-// providerMargin is how much longer Gatekeeper waits at least than an answer takes.
+// providerMargin is the minimum by which Gatekeeper waits longer than an answer takes.
 const providerMargin = 200 * time.Millisecond
 
-// providers returns the Provider objects that the flags ask for.
+// providers returns the Provider objects that the flags describe.
 func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, error) {
 	base := cmp.Or(c.providerURL, fmt.Sprintf("https://%s.%s.svc:443", c.serviceName, c.controller.OwnNamespace))
 	var all []serving.Provider
@@ -193,7 +193,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	group.Go(func() error { return program.Failed(watcher.Run(ctx)) })
 	group.Go(func() error { return program.Failed(s.Run(ctx)) })
 	group.Go(func() error { flags.followRedis(ctx, s, log); return nil })
-	// What is denied until the last connection ends is noted too.
+	// Denials until the last connection ends are recorded too.
 	noting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group.Go(func() error {
@@ -206,8 +206,8 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	return group.Wait()
 }
 
-// reporter returns what writes reports and observes what options answer, nil without --reports, and what the replica
-// that leads does for them.
+// reporter returns the writer of reports, which observes the answers of options, nil without --reports, and the
+// leader's duties for it.
 func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, identity *serving.Identity, options *provider.Options, log *logrus.Logger) (*report.Reporter, []controller.Duty, error) {
 	if !c.reports {
 		return nil, nil, nil
@@ -221,7 +221,7 @@ func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, identit
 	return reporter, []controller.Duty{{Name: "write reports", Run: reporter.Lead}, {Name: "publish what check cannot see", Run: facts.Run}}, err
 }
 
-// publisher returns what publishes the facts that check cannot see by itself.
+// publisher returns the publisher of facts that check cannot see by itself.
 func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identity *serving.Identity, log *logrus.Logger) (*report.Publisher, error) {
 	clock, err := report.Clock(config, time.Now)
 	if err != nil {
@@ -253,7 +253,8 @@ func (f *serveFlags) openIn(config *rest.Config, log *logrus.Logger) (s *service
 	return f.open(finder, log)
 }
 
-// identity returns the TLS identity that the flags ask for, and what keeps Provider objects, nil for nothing.
+// identity returns the TLS identity that the flags describe, and the manager of Provider objects, nil for
+// none.
 func (c *clusterFlags) identity(config *rest.Config, options serving.Options, edge provider.Options, log *logrus.Logger) (*serving.Identity, *serving.Rotation, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -284,16 +285,16 @@ func (c *clusterFlags) identity(config *rest.Config, options serving.Options, ed
 	return identity, rotation, nil
 }
 
-// bridge sends the logs of the Kubernetes libraries to ours. They only offer a
-// logger for the whole process.
+// bridge sends the logs of the Kubernetes libraries to ours. They only offer one logger for
+// the whole process.
 func bridge(log *logrus.Logger) {
 	logger := logrusr.New(log)
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 }
 
-// warm verifies images ahead of admission in group, with --warm-up or --reports, and tells
-// the reporter, if there is one.
+// warm verifies images before admission in group, with --warm-up or --reports, and tells the
+// reporter, if there is one.
 func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, s *service.Service, reporter *report.Reporter, log *logrus.Logger, metrics *prometheus.Registry) error {
 	if !c.warmUp && !c.reports {
 		return nil

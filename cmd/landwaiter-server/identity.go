@@ -12,8 +12,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/server/serving"
 )
 
-// clientCAOverlap is how long a client CA is accepted after another has replaced it in its
-// Secret: Gatekeeper's replicas read the new certificate at different times.
+// clientCAOverlap is how long a replaced client CA of a Secret is accepted: Gatekeeper's
+// replicas read the new certificate at different times.
 const clientCAOverlap = 10 * time.Minute
 
 // identityFlags are the flags of the serving certificate in files and of the CAs of clients.
@@ -27,7 +27,7 @@ func (i *identityFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&i.clientCAs, "client-ca", nil, "CA certificates of clients: FILE, or secret/NAMESPACE/NAME[/KEY], where KEY is ca.crt if omitted (repeatable)")
 }
 
-// options returns what the flags ask for.
+// options returns the options that the flags describe.
 func (i *identityFlags) options() (serving.Options, error) {
 	options := serving.Options{ClientCAOverlap: clientCAOverlap}
 	if i.tlsDir != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 )
 
-// ownConfig returns how the program reaches the API server: as the files in the variable
-// KUBECONFIG say, or without it as the account of its pod. It reads no file in a home
+// ownConfig returns the configuration for the API server: from the files in the variable
+// KUBECONFIG, or without it from the account of its pod. It reads no file in a home
 // directory, so an image cannot bring one.
 func ownConfig() (config *rest.Config, err error) {
 	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" {
@@ -29,7 +29,7 @@ func ownConfig() (config *rest.Config, err error) {
 	return config, nil
 }
 
-// configOf merges kubeconfig files, a list as kubectl takes it. Unlike kubectl it does not fall
+// configOf merges kubeconfig files, in a list as for kubectl. Unlike kubectl, it does not fall
 // back to another cluster if none of them exists.
 func configOf(files string) (*rest.Config, error) {
 	rules := clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(files)}

@@ -1,6 +1,5 @@
-// Command landwaiter-server is what admissions go through: serve answers Gatekeeper, and
-// operate keeps what Tenants stand for. It turns flags into Options: the work is in the
-// packages below pkg.
+// Command landwaiter-server runs in the cluster: serve answers Gatekeeper, and operate
+// provisions Tenants. It turns flags into Options: the work is in the packages below pkg.
 package main
 
 import (

@@ -15,7 +15,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
-// guardrailInterval is how long the operator works at most without a proof that its guardrails are in force.
+// guardrailInterval is the longest time that the operator works without a proof that its guardrails are in
+// force.
 const guardrailInterval = time.Minute
 
 // mutationLimit bounds the sets of mutation objects for Stores of teams.
@@ -79,7 +80,7 @@ func (o *operateFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace in which tags are never pinned (repeatable)")
 }
 
-// take adds what the flags of both commands say.
+// take adds the values of the flags of both commands.
 func (o *operateFlags) take(shared *sharedFlags) {
 	o.options.OwnNamespace, o.options.LeaderElection = shared.ownNamespace, shared.leaderElection
 	o.options.HealthAddress, o.options.MetricsAddress = shared.healthAddress, shared.metricsAddress

@@ -29,7 +29,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/server/tracing"
 )
 
-// serveFlags are the flags of serve that say by what it verifies.
+// serveFlags are the flags of serve that configure verification.
 type serveFlags struct {
 	program.Service
 
@@ -54,7 +54,7 @@ func (f *serveFlags) open(finder service.Finder, log *logrus.Logger) (*service.S
 	return service.New(options, finder)
 }
 
-// followRedis has s use what the files of the connection to Redis contain, until ctx ends.
+// followRedis applies changes in the files of the connection to Redis to s, until ctx ends.
 func (f *serveFlags) followRedis(ctx context.Context, s *service.Service, log *logrus.Logger) {
 	f.Redis.Follow(ctx, 0, func(connection cache.Connection) error {
 		err := s.UseRedis(ctx, connection)
@@ -127,9 +127,9 @@ values. On SIGTERM or SIGINT, it finishes the requests in flight and exits.`,
 	return cmd
 }
 
-// useTwoThreads has Go use two threads on a single processor, as it does in a container with one.
-// While one of them checks evidence, the kernel lets the other one answer: Go itself would look
-// for requests only once in ten milliseconds.
+// useTwoThreads makes Go use two threads on a single processor, as in a container with one. While
+// one of them checks evidence, the kernel lets the other one answer: Go itself would poll for
+// requests only once in ten milliseconds.
 func useTwoThreads() {
 	if runtime.GOMAXPROCS(0) == 1 && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2)
@@ -222,24 +222,25 @@ func prepare(options *provider.Options, s *service.Service) {
 	registerProgram(options.Metrics)
 }
 
-// lastTraces bounds the wait for the collector at the end: it comes after the grace
-// period of requests, and before kubelet kills the process.
+// lastTraces bounds the wait for the collector at the end: after the grace period of
+// requests, and before kubelet kills the process.
 const lastTraces = 3 * time.Second
 
-// traceFlags are the flags of traces. The standard OTEL_ variables have the rest.
+// traceFlags are the flags of traces. The standard OTEL_ variables configure the rest.
 type traceFlags struct{ images bool }
 
 func (f *traceFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.images, "trace-images", false, "include images, digests and reasons in traces")
 }
 
-// start adds the tracer that the variables ask for to options, and returns what ends it.
+// start adds the tracer that the variables configure to options, and returns the function
+// that ends it.
 func (f *traceFlags) start(ctx context.Context, log *logrus.Logger, options *provider.Options) (stop func(), err error) {
 	tracer, err := tracing.New(ctx, log, tracing.Options{Version: program.Version(), Images: f.images, Getenv: os.Getenv, Metrics: options.Metrics})
 	if err != nil || tracer == nil {
 		return func() {}, err
 	}
-	// The SDK only offers a handler and a logger for the whole process.
+	// The SDK only offers one handler and one logger for the whole process.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.WithError(err).Warn("OpenTelemetry failed") }))
 	otel.SetLogger(logrusr.New(log))
 	options.Observers = append(options.Observers, tracer)

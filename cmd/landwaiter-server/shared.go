@@ -28,7 +28,7 @@ func (s *sharedFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.providerURL, "provider-url", "", "URL at which Gatekeeper reaches serve, without a path (empty: port 443 of the Service of serve)")
 }
 
-// logger returns the log that the flags ask for.
+// logger returns the logger that the flags describe.
 func (s *sharedFlags) logger(cmd *cobra.Command) (*logrus.Logger, error) {
 	log := logrus.New()
 	log.SetOutput(cmd.ErrOrStderr())
@@ -47,8 +47,8 @@ func (s *sharedFlags) logger(cmd *cobra.Command) (*logrus.Logger, error) {
 	return log, nil
 }
 
-// hideShared makes the help of a command name the flags of both in one line, instead of
-// describing them: the root's help does.
+// hideShared makes the help of a command name the flags of both commands in one line, instead
+// of describing them: the root's help does.
 func hideShared(root *cobra.Command) {
 	shared, usage := root.PersistentFlags(), root.UsageFunc()
 	root.SetUsageFunc(func(cmd *cobra.Command) error {

@@ -11,19 +11,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// observed is how serve runs in the cluster, nil if that is not known, and then why not.
+// observed is how serve runs in the cluster, nil if that is unknown, and then why.
 type observed struct {
 	serve *check.Serve
 	why   string
 }
 
-// observe finds out how serve runs in the cluster, as far as the person may know.
+// observe determines how serve runs in the cluster, as far as the person may read it.
 func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observed, error) {
 	serve, why, err := check.ReadServe(ctx, person.Client(), f.installed.Namespace)
 	return observed{serve, why}, err
 }
 
-// enforced adds to scope how images are enforced, as far as the person may know.
+// enforced adds Gatekeeper's enforcement to scope, as far as the person may read it.
 func (f *serviceFlags) enforced(ctx context.Context, person *live.Person, scope *live.Scope) (err error) {
 	if scope.BreakGlass, err = f.breakGlass(ctx, person); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (f *serviceFlags) enforced(ctx context.Context, person *live.Person, scope 
 	return err
 }
 
-// breakGlass returns how long the server lets break-glass last, as far as the person may know.
+// breakGlass returns the server's limit on break-glass, as far as the person may read it.
 func (f *serviceFlags) breakGlass(ctx context.Context, person *live.Person) (live.Limit, error) {
 	server, err := f.observe(ctx, person)
 	if err != nil || server.serve == nil {
@@ -61,9 +61,9 @@ func (f *serviceFlags) clusterResources(server observed) string {
 	return cmp.Or(namespace, f.installed.Namespace)
 }
 
-// asServer gives the flags about exceptions that the person did not the values that serve has
-// in the cluster. Where these are not known, break-glass neither counts nor is said not to.
-// What the server may not read is not used either.
+// asServer sets the exception flags that the person did not give to serve's values in the
+// cluster. If these are unknown, break-glass neither applies nor is ruled out. Objects that
+// the server may not read are not used either.
 func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server observed, states ...*live.State) error {
 	serve, why := server.serve, server.why
 	if err := person.ReadableBy(ctx, f.server(serve), states...); err != nil {

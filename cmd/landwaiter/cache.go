@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 )
 
-// cacheFlags are those of every command about the cache.
+// cacheFlags are the common flags of the cache commands.
 type cacheFlags struct {
 	by           person
 	redis        program.Redis
@@ -52,14 +52,14 @@ func (c *cacheFlags) connected(cmd *cobra.Command, do func(context.Context, redi
 	return program.Failed(errors.Join(do(ctx, client), client.Close()))
 }
 
-// printedUsage is what cache show prints of all namespaces.
+// printedUsage is the output of cache show for all namespaces.
 type printedUsage struct {
 	Namespaces []printedUse `json:"namespaces"`
 	Keys       int          `json:"keys"`
 	Bytes      int64        `json:"bytes"`
 }
 
-// printedUse is what one namespace has in Redis. Cluster scope is "-".
+// printedUse is the usage of one namespace in Redis. Cluster scope is "-".
 type printedUse struct {
 	Namespace string `json:"namespace"`
 	Keys      int    `json:"keys"`
@@ -84,7 +84,7 @@ func (u printedUsage) show(s *screen) {
 	s.row("(all)", u.Keys, u.Bytes)
 }
 
-// printedPurge is what cache purge prints.
+// printedPurge is the output of cache purge.
 type printedPurge struct {
 	Namespace string `json:"namespace"`
 	Keys      int    `json:"keys"`
@@ -117,7 +117,7 @@ stay until they expire. The server verifies each image again at the next request
 	}
 }
 
-// defaultShown and maxShown bound what cache show lists.
+// defaultShown and maxShown bound the list of cache show.
 const (
 	defaultShown = 500
 	maxShown     = 100_000
@@ -163,7 +163,7 @@ exit code is 0 even if there is nothing to show.`,
 	return cmd
 }
 
-// count counts what each namespace has.
+// count prints the usage of each namespace.
 func (s *showFlags) count(cmd *cobra.Command) error {
 	if s.image != "" {
 		return errors.New("--image requires --namespace NS or --cluster-scope")
@@ -210,7 +210,7 @@ func (s *showFlags) list(cmd *cobra.Command) error {
 	})
 }
 
-// repository returns the repository or digest that --image asks for, as [cache.Show] takes it.
+// repository returns the repository or digest of --image in the form that [cache.Show] takes.
 func (s *showFlags) repository() (string, error) {
 	if s.image == "" {
 		return "", nil
@@ -229,7 +229,7 @@ func (s *showFlags) repository() (string, error) {
 	return ref.Name() + "@" + ref.Digest.String(), nil
 }
 
-// scope returns the namespace that two flags mean; exactly one of them must be given.
+// scope returns the namespace that two flags select; exactly one of them must be given.
 func (c *cacheFlags) scope(ask string) (verify.Namespace, error) {
 	if (*c.by.Namespace == "") == !c.clusterScope {
 		return "", errors.New(ask + ": --namespace NS or --cluster-scope")
@@ -237,7 +237,7 @@ func (c *cacheFlags) scope(ask string) (verify.Namespace, error) {
 	return parseNamespaceFlag(*c.by.Namespace)
 }
 
-// printedListing is what cache show prints of one namespace.
+// printedListing is the output of cache show for one namespace.
 type printedListing struct {
 	Namespace string         `json:"namespace"`
 	Entries   []printedEntry `json:"entries"`
@@ -265,10 +265,10 @@ type printedEntry struct {
 	age, left time.Duration
 }
 
-// maxShownReason bounds what is shown of why an image was denied, in bytes.
+// maxShownReason bounds the reason of a denial, in bytes.
 const maxShownReason = 2048
 
-// unopened is the verdict that stands for a value that did not open.
+// unopened replaces the verdict of a value that did not open.
 const unopened = "unopened"
 
 func printableListing(namespace verify.Namespace, found cache.Listing, now time.Time) printedListing {
@@ -289,7 +289,7 @@ func printableListing(namespace verify.Namespace, found cache.Listing, now time.
 	return listing
 }
 
-// shortGeneration is how much of a generation a table has.
+// shortGeneration is the length of a generation in a table.
 const shortGeneration = 8
 
 func (l printedListing) show(s *screen) {

@@ -26,7 +26,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
-// checkFlags say what is checked: an installation, its Tenants, whether teams are apart, or files.
+// checkFlags select what is checked: an installation, its Tenants, whether teams are isolated, or
+// files.
 type checkFlags struct {
 	by               person
 	options          check.Options
@@ -91,7 +92,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	return cmd
 }
 
-// check refuses flags that mean nothing together.
+// check refuses flags that cannot be combined.
 func (f *checkFlags) check(cmd *cobra.Command, args []string) error {
 	set := cmd.Flags().Changed
 	switch {
@@ -161,8 +162,8 @@ func (f *checkFlags) cluster(cmd *cobra.Command) error {
 	return f.end(cmd, printedFindings{Findings: report.Findings, Unchecked: report.Unchecked})
 }
 
-// installation checks how Gatekeeper and Landwaiter are installed: all of it, or what the options
-// name.
+// installation checks how Gatekeeper and Landwaiter are installed: everything, or the parts that
+// the options name.
 func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (check.Report, error) {
 	schemas := schema.Embedded()
 	reader, err := live.New(config, schemas)
@@ -173,7 +174,8 @@ func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (che
 	return report, err
 }
 
-// examined checks an installation, as the command and the page do. Config is that of reader.
+// examined checks an installation, as the command and the page do. Config is the
+// configuration of reader.
 func examined(ctx context.Context, reader *live.Person, config *rest.Config, options check.Options, schemas resource.Schemas) (*check.Inventory, check.Report, error) {
 	options.Asker, options.Outages, options.Review = check.NewAsker(config), outages(reader), conditions.ReviewStored
 	inventory, err := check.Read(ctx, reader.Client(), options, time.Now())
@@ -183,7 +185,7 @@ func examined(ctx context.Context, reader *live.Person, config *rest.Config, opt
 	return inventory, check.Examine(inventory, schemas), nil //nolint:contextcheck // it waits for nothing
 }
 
-// outages reads what the reports of all namespaces say of registries.
+// outages reads outages of registries from the reports of all namespaces.
 func outages(reader *live.Person) check.Outages {
 	return func(ctx context.Context) (found []check.Outage, missing string, err error) {
 		all, rights, err := reader.Outages(ctx, time.Now())
@@ -197,7 +199,7 @@ func outages(reader *live.Person) check.Outages {
 	}
 }
 
-// ofTenants checks Tenants, and the guardrails that keep them apart.
+// ofTenants checks Tenants, and the guardrails that isolate them.
 func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *rest.Config, failed func(error) error) error {
 	admin := adminFlags{by: f.by}
 	c, engine, err := admin.connect(cmd, operator.Options{}) //nolint:contextcheck // within the time of the command
@@ -247,7 +249,7 @@ func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.
 	return engine.CheckOwn(ctx, &tenant, string(namespace))
 }
 
-// isolated tries whether teams are apart.
+// isolated tries whether teams are isolated.
 func (f *checkFlags) isolated(ctx context.Context, cmd *cobra.Command, config *rest.Config, failed func(error) error) error {
 	c, err := operator.NewClient(config)
 	if err != nil {
@@ -280,8 +282,8 @@ func (f *checkFlags) isolated(ctx context.Context, cmd *cobra.Command, config *r
 	return f.end(cmd, printed)
 }
 
-// end prints what was found, and ends the command with it: 1 for what is wrong, or else 2 for
-// what could not be checked. What only the process knows, and has not published, does not count.
+// end prints the findings, and ends the command: 1 for problems, or else 2 for checks that were
+// not possible. Facts that only the process knows, and has not published, do not count.
 func (f *checkFlags) end(cmd *cobra.Command, printed printedFindings) error {
 	if err := f.by.output.print(cmd, printed.whole()); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// printedResolution is what verify --digest prints of one image.
+// printedResolution is the output of verify --digest for one image.
 type printedResolution struct {
 	Image     string `json:"image"`
 	Namespace string `json:"namespace,omitempty"`
@@ -20,7 +20,7 @@ type printedResolution struct {
 
 func (r printedResolution) show(s *screen) { s.line("%s", r.Resolved) }
 
-// printedResolutions is what verify --digest prints.
+// printedResolutions is the output of verify --digest.
 type printedResolutions struct {
 	Results []printedResolution `json:"results"`
 }
@@ -31,7 +31,7 @@ func (r printedResolutions) show(s *screen) {
 	}
 }
 
-// resolveImage asks for the digest of one image.
+// resolveImage returns the digest of one image.
 func resolveImage(ctx context.Context, by rules, q live.Use) (printedResolution, error) {
 	ref, err := image.Parse(q.Image)
 	if err != nil {
@@ -47,7 +47,7 @@ func resolveImage(ctx context.Context, by rules, q live.Use) (printedResolution,
 	return printedResolution{Image: q.Image, Namespace: string(q.Namespace), Digest: pinned.Digest.String(), Resolved: pinned.String()}, nil
 }
 
-// resolveAll asks for the digests of images.
+// resolveAll returns the digests of images.
 func resolveAll(ctx context.Context, by rules, questions []live.Use) (printedResolutions, error) {
 	all := printedResolutions{Results: []printedResolution{}}
 	for _, q := range questions {

@@ -14,20 +14,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// printedExplanation is what verify --explain prints of one image.
+// printedExplanation is the output of verify --explain for one image.
 type printedExplanation struct {
 	printedResult
 	Resources []printedChoice `json:"resources"`
-	// Locations lists every repository where evidence was looked for.
+	// Locations lists every repository that was searched for evidence.
 	Locations []printedLocation `json:"locations"`
-	// Origin is there with --compare-origin.
+	// Origin is set with --compare-origin.
 	Origin     *printedOrigin `json:"origin,omitempty"`
 	Generation string         `json:"configHash"`
 	Stages     []printedStage `json:"stages"`
 	Took       duration       `json:"took"`
 }
 
-// printedExplanations is what verify --explain prints.
+// printedExplanations is the output of verify --explain.
 type printedExplanations struct {
 	Results []printedExplanation `json:"results"`
 }
@@ -41,8 +41,8 @@ func (x printedExplanations) show(s *screen) {
 	}
 }
 
-// explainAll verifies images, one after the other, each within timeout, and returns how each was decided. Text that is
-// no reference is denied, as the server does.
+// explainAll verifies images, one after the other, each within timeout, and returns the explanation of each verdict.
+// Invalid references are denied, as by the server.
 func (f *verifyFlags) explainAll(ctx context.Context, by rules, questions []live.Use, timeout time.Duration) (printedExplanations, []verify.Result) {
 	all := printedExplanations{Results: []printedExplanation{}}
 	var results []verify.Result
@@ -54,7 +54,7 @@ func (f *verifyFlags) explainAll(ctx context.Context, by rules, questions []live
 	return all, results
 }
 
-// explainOne verifies one image and returns how it was decided.
+// explainOne verifies one image and returns the explanation.
 func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, timeout time.Duration) (printedExplanation, verify.Result) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -70,15 +70,15 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 	return e, result
 }
 
-// verdict returns the part of a verdict that says what denies and what to do.
+// verdict returns the part of a verdict with the denials and the fix.
 func (r printedResult) verdict() policy.Verdict {
 	return policy.Verdict{Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact, Others: r.Others, More: r.More}
 }
 
-// text returns what denies and what to do, for a table.
+// text returns the denials and the fix, for a table.
 func (r printedResult) text() string { return r.verdict().Text() }
 
-// showRemedies shows whom to ask and what to do about each denial, with its policy if there are several.
+// showRemedies shows the contact and the fix of each denial, with its policy if there are several.
 func (e printedExplanation) showRemedies(s *screen) {
 	all := e.verdict().Objections()
 	for _, d := range all {

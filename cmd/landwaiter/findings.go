@@ -12,32 +12,33 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// printedFindings is what every command prints that finds what is wrong.
+// printedFindings is the output of every command with findings.
 type printedFindings struct {
 	Findings  []printedFault     `json:"findings"`
 	Unchecked []printedUnchecked `json:"unchecked"`
 	Checked   printedChecked     `json:"checked"`
 }
 
-// printedChecked says what was checked besides a cluster.
+// printedChecked is what was checked in addition to a cluster.
 type printedChecked struct {
-	// Resources counts those in files, Ignored the objects of kinds that Landwaiter does not use.
+	// Resources counts the resources in files, Ignored the objects of kinds that Landwaiter does
+	// not use.
 	Resources int `json:"resources,omitempty"`
 	Ignored   int `json:"ignored,omitempty"`
-	// Kustomizations counts those of a tree, Clusters are the folders that Flux begins with.
+	// Kustomizations counts those of a tree, Clusters are the folders at which Flux starts.
 	Kustomizations int      `json:"kustomizations,omitempty"`
 	Clusters       []string `json:"clusters,omitempty"`
 	// Cases are what --isolation tried.
 	Cases []printedCase `json:"cases,omitempty"`
 }
 
-// whole has empty lists in place of none.
+// whole replaces nil lists by empty ones.
 func (p printedFindings) whole() printedFindings {
 	p.Findings, p.Unchecked = append([]printedFault{}, p.Findings...), append([]printedUnchecked{}, p.Unchecked...)
 	return p
 }
 
-// exit ends a command: notes are no answer unless they are asked for.
+// exit ends a command: notes only count if they are requested.
 func (p printedFindings) exit(strict bool) error {
 	return program.Answered(slices.ContainsFunc(p.Findings, func(f printedFault) bool { return strict || f.Severity != resource.Note }),
 		slices.ContainsFunc(p.Unchecked, func(u printedUnchecked) bool { return !u.Unpublished }),
@@ -45,7 +46,7 @@ func (p printedFindings) exit(strict bool) error {
 }
 
 // show prints a line for each finding in a file, as compilers do, and a paragraph for each other.
-// Commands are not wrapped, so that they can be copied.
+// It does not wrap commands, so that they can be copied.
 func (p printedFindings) show(s *screen) {
 	showCases(s, p.Checked.Cases)
 	for _, f := range p.Findings {
@@ -53,7 +54,7 @@ func (p printedFindings) show(s *screen) {
 			s.line("%s: %s %s: %s", place(f), f.Severity, f.ID, f.Remedied())
 			continue
 		}
-		s.wrapped("", "      ", fmt.Sprintf("%s %s: %s.", f.Severity, f.ID, f)) // deeper than what follows, which no message may look like
+		s.wrapped("", "      ", fmt.Sprintf("%s %s: %s.", f.Severity, f.ID, f)) // deeper than the following lines, which no message may imitate
 		for _, line := range [][2]string{{"fix:", f.Fix}, {"fix:", f.Command}, {"permanent fix:", f.Keep}} {
 			if line[1] != "" {
 				s.line("  %s %s", line[0], line[1])
@@ -84,13 +85,13 @@ func (p printedFindings) show(s *screen) {
 		checked = append(checked, amount(p.Checked.Ignored, "object")+" of other kinds")
 	}
 	checked = append(checked, amount(len(p.Findings), "finding"))
-	if len(checked) == 1 || unknown.Len() > 0 { // files are always checked whole
+	if len(checked) == 1 || unknown.Len() > 0 { // files are always checked completely
 		checked = append(checked, amount(unknown.Len(), "kind")+" not checked")
 	}
 	s.line("%s", strings.Join(checked, ", "))
 }
 
-// place is where in the files a finding is.
+// place is the position of a finding in files.
 func place(f printedFault) string {
 	if f.Line == 0 {
 		return f.File
@@ -107,7 +108,7 @@ func printableCases(results []isolation.Result) []printedCase {
 	return cases
 }
 
-// showCases has one row for each case and team that held, with who refused.
+// showCases shows one row for each case and team that held, with what refused.
 func showCases(s *screen, cases []printedCase) {
 	if len(cases) > 0 {
 		s.row("CASE", "TENANT", "WHAT WAS TRIED, AND WHO REFUSED")

@@ -30,12 +30,12 @@ type serviceFlags struct {
 	served    *pflag.FlagSet
 }
 
-// registerServer declares the flags that say where the server is and how it runs.
+// registerServer declares the flags that locate the server and describe how it runs.
 func (f *serviceFlags) registerServer(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "flag of landwaiter-server serve that changes verdicts, FLAG or FLAG=VALUE, such as egress-host=ocsp.example.com (repeatable)")
 }
 
-// parseServed reads which server is meant, and its flags that are given with --serve-flag.
+// parseServed reads which server is meant, and its flags from --serve-flag.
 func (f *serviceFlags) parseServed() (err error) {
 	if f.installed, err = f.by.landwaiter(); err != nil {
 		return err
@@ -61,9 +61,9 @@ func (f *serviceFlags) servedNames() (names []string) {
 	return names
 }
 
-// load returns a service with the resources in --config-dir in force, for a command
-// that runs once and asks about a namespace. It prints problems to standard error. Where
-// the directory is optional and not given, there are no resources.
+// load returns a service with the resources in --config-dir in force, for a command that runs
+// once and asks about a namespace. It prints problems to standard error. If the directory is
+// optional and not given, there are no resources.
 func (f *serviceFlags) load(cmd *cobra.Command, namespace verify.Namespace) (*service.Service, error) {
 	options, err := f.Complete()
 	if err != nil {
@@ -83,8 +83,8 @@ func (f *serviceFlags) load(cmd *cobra.Command, namespace verify.Namespace) (*se
 	return s, nil
 }
 
-// report prints what is wrong with the resources that were loaded. With --strict it
-// returns an error if anything is.
+// report prints the problems of the loaded resources. With --strict it returns an error if
+// there are any.
 func (f *serviceFlags) report(stderr io.Writer, namespace verify.Namespace, loaded service.Loaded) error {
 	said := "warning"
 	if f.strict {
@@ -107,10 +107,10 @@ func (f *serviceFlags) report(stderr io.Writer, namespace verify.Namespace, load
 	return nil
 }
 
-// maxNames is how many names a message lists.
+// maxNames is the number of names that a message lists.
 const maxNames = 10
 
-// unknown says that nothing in the files is in a namespace, and what is.
+// unknown says that the files contain nothing in a namespace, and which namespaces they have.
 func (f *serviceFlags) unknown(namespace string, loaded service.Loaded) string {
 	text := fmt.Sprintf("no file in %s declares namespace %s or has an object in it, so only cluster resources apply", f.configDir, namespace)
 	names := loaded.Namespaces
@@ -123,7 +123,7 @@ func (f *serviceFlags) unknown(namespace string, loaded service.Loaded) string {
 	return fmt.Sprintf("%s; the files have %s", text, firstNames(names))
 }
 
-// firstNames lists the first names, and says how many there are more.
+// firstNames lists the first names, and the number of further ones.
 func firstNames(names []string) string {
 	if more := len(names) - maxNames; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)

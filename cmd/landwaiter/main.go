@@ -1,6 +1,5 @@
-// Command landwaiter is what people run: it asks what the server would answer, shows why,
-// and sets up teams and platforms. It turns flags into Options: the work is in the packages
-// below pkg.
+// Command landwaiter is for people: it predicts the server's answers, explains them, and sets
+// up teams and platforms. It turns flags into Options: the work is in the packages below pkg.
 package main
 
 import (
@@ -23,7 +22,7 @@ func main() {
 }
 
 func newRoot() *cobra.Command {
-	ctrllog.SetLogger(logr.New(ctrllog.NullLogSink{})) // else it prints a stack trace once a command takes 30 seconds
+	ctrllog.SetLogger(logr.New(ctrllog.NullLogSink{})) // otherwise it prints a stack trace once a command takes 30 seconds
 	by := newPerson()
 	root := &cobra.Command{
 		Use:   "landwaiter",
@@ -74,7 +73,7 @@ the context, the cluster, the user (including --as) and the namespace.`,
 	}
 }
 
-// group returns a command that only has others.
+// group returns a command that only has subcommands.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: short, Args: program.OnlyCommands, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(commands...)
@@ -93,7 +92,7 @@ func someImages(cmd *cobra.Command, args []string) error {
 const pluginName = "kubectl-landwaiter"
 
 // calledAs makes help and errors name the program as it was called: as a plugin of kubectl,
-// if that is the name of its file.
+// if its file has that name.
 func calledAs(root *cobra.Command, file string) *cobra.Command {
 	if name, _, _ := strings.Cut(filepath.Base(file), "."); name != pluginName { // .exe
 		return root
@@ -117,7 +116,7 @@ func renameExamples(cmd *cobra.Command) {
 	}
 }
 
-// printedVersion is what version prints.
+// printedVersion is the output of version.
 type printedVersion program.Build
 
 func (v printedVersion) show(s *screen) { s.line("%s", program.Build(v)) }

@@ -43,23 +43,24 @@ type printedResult struct {
 	// Remediation says what to do about an image that is not allowed, and Command does it.
 	Remediation string `json:"remediation,omitempty"`
 	Command     string `json:"command,omitempty"`
-	// Contact says whom to ask about the policy.
+	// Contact is the contact of the policy.
 	Contact string `json:"contact,omitempty"`
 	// Others are further policies and requirements that deny the image, and More counts those left out.
 	Others  []printedOther `json:"others,omitempty"`
 	More    int            `json:"more,omitempty"`
 	Warning string         `json:"warning,omitempty"`
-	// Verified says that the image is allowed because of what was verified, and not
-	// because policies let it in without that.
+	// Verified says that the image is allowed because of verified evidence, and not because
+	// policies require none.
 	Verified bool `json:"verified"`
 	// Exception allows the image although the policy denies it.
 	Exception *printedException `json:"exception,omitempty"`
 	Findings  []printedFinding  `json:"findings"`
-	// Used lists the workloads that have the image, with -f.
+	// Used lists the workloads with the image, with -f.
 	Used []string `json:"used,omitempty"`
 }
 
-// What other rooms declare, under the names by which docs/reference/commands promises its fields.
+// Types of other packages, under the names by which docs/reference/commands promises their
+// fields.
 type (
 	printedRef             = policy.ObjectRef
 	printedOther           = policy.Objection
@@ -82,7 +83,7 @@ type (
 	printedFile            = scaffold.Outcome
 )
 
-// printedException names the exception that allows an image, or the Namespace whose break-glass it is.
+// printedException names the exception that allows an image, or the Namespace of a break-glass.
 type printedException struct {
 	printedRef
 	Until string `json:"until"`
@@ -119,7 +120,7 @@ type printedStage struct {
 	Detail   string   `json:"detail,omitempty"`
 }
 
-// printedLocation is what one repository held for an image.
+// printedLocation is the content of one repository for an image.
 type printedLocation struct {
 	Repository string `json:"repository"`
 	Role       string `json:"role"`
@@ -127,7 +128,7 @@ type printedLocation struct {
 	Manifests  int    `json:"manifests"`
 	Signatures int    `json:"signatures"` // of the manifests, those of a kind that a Verifier checks
 	Error      string `json:"error,omitempty"`
-	// Lacks names what the registry lacks.
+	// Lacks names the features that the registry lacks.
 	Lacks string `json:"lacks,omitempty"`
 }
 
@@ -142,10 +143,10 @@ func (l printedLocation) note() string {
 	return cmp.Or(l.Error, "-")
 }
 
-// printedOrigin says what the registry that an image names has, and other repositories lack.
+// printedOrigin lists what the registry in an image name has, and other repositories lack.
 type printedOrigin struct {
 	Repository string   `json:"repository"`
-	Instead    []string `json:"instead"` // repositories that are read in its stead
+	Instead    []string `json:"instead"` // repositories that are read instead
 	Digest     string   `json:"digest,omitempty"`
 	Mirrored   string   `json:"mirrored,omitempty"`
 	Missing    []string `json:"missing"` // evidence, by digest
@@ -157,7 +158,7 @@ func printableOrigin(c live.Comparison) *printedOrigin {
 		Missing: mapped(c.Missing, digest.Digest.String), Said: c.Sentences()}
 }
 
-// printedResults is what verify prints.
+// printedResults is the output of verify.
 type printedResults struct {
 	Results []printedResult `json:"results"`
 }
@@ -189,8 +190,8 @@ func mapped[From, To any](list []From, convert func(From) To) []To {
 	return made
 }
 
-// by names the verifier of a finding. One that a policy names and that does not exist, or does
-// not apply, has no resource.
+// by names the verifier of a finding. A verifier that does not exist, or does not apply, has
+// no resource.
 func (f printedFinding) by() string {
 	if f.Source == (printedRef{}) {
 		return f.Verifier + " (does not apply)"
@@ -230,7 +231,7 @@ func (p printedResults) show(s *screen) {
 	}
 }
 
-// showUses shows images with the workloads that have them.
+// showUses shows images with their workloads.
 func (p printedResults) showUses(s *screen) {
 	s.row("NAMESPACE", "USED BY", "IMAGE", "VERDICT", "REASON")
 	for _, r := range p.Results {
@@ -265,7 +266,7 @@ func (f *format) String() string { return string(*f) }
 // Type returns what help calls the value.
 func (f *format) Type() string { return "format" }
 
-// Set refuses other values, and templates that cannot be read.
+// Set refuses other values, and invalid templates.
 func (f *format) Set(s string) error {
 	switch format(s) {
 	case formatTable, formatJSON, formatYAML:
@@ -278,7 +279,7 @@ func (f *format) Set(s string) error {
 	return nil
 }
 
-// template returns what prints by a template: kubectl's printers.
+// template returns kubectl's printer for a template.
 func (f format) template() (printers.ResourcePrinter, error) {
 	paths := &genericclioptions.JSONPathPrintFlags{}
 	templates := &genericclioptions.GoTemplatePrintFlags{}
@@ -293,7 +294,7 @@ func (f format) template() (printers.ResourcePrinter, error) {
 	return nil, errors.New("it must be table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE")
 }
 
-// print prints value by the format. Whatever it is, nothing that is printed controls a terminal.
+// print prints value in the format. Printed text never controls a terminal.
 func (f *format) print(cmd *cobra.Command, value shown) error {
 	out := cmd.OutOrStdout()
 	if *f == formatTable {
@@ -311,7 +312,8 @@ func (f *format) print(cmd *cobra.Command, value shown) error {
 	case formatJSON:
 		text = escaped(text)
 	case formatYAML:
-		// What is still there, such as text from right to left, YAML has no escape for without quotes.
+		// YAML has no escape without quotes for the remaining characters, such as text from right to
+		// left.
 		text, err = yaml.JSONToYAML(escaped(text))
 		text = plainLines(text)
 	default:
@@ -323,7 +325,7 @@ func (f *format) print(cmd *cobra.Command, value shown) error {
 	return document(out, text)
 }
 
-// templated returns what a template makes of a result in JSON.
+// templated returns the output of a template for a result in JSON.
 func (f *format) templated(encoded []byte) ([]byte, error) {
 	printer, err := f.template()
 	if err != nil {
@@ -342,7 +344,7 @@ func (f *format) templated(encoded []byte) ([]byte, error) {
 }
 
 // plainValues makes each text in a result one line, so that only a template begins lines. It
-// returns value, which it changes in place.
+// changes and returns value.
 func plainValues(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -365,8 +367,8 @@ func plainLines(text []byte) []byte {
 	return bytes.Join(lines, []byte("\n"))
 }
 
-// escaped writes characters that control a terminal as JSON's escapes: encoding/json does so
-// below U+0020 only.
+// escaped writes characters that control a terminal as JSON escapes: encoding/json only does
+// so below U+0020.
 func escaped(text []byte) []byte {
 	made := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -383,10 +385,10 @@ func escaped(text []byte) []byte {
 	return made
 }
 
-// duration is a time that JSON has in milliseconds with their unit, such as "12.5ms".
+// duration is a time that JSON contains in milliseconds with their unit, such as "12.5ms".
 type duration time.Duration
 
-// MarshalText returns the milliseconds, with three decimals at most.
+// MarshalText returns the milliseconds, with at most three decimals.
 func (d duration) MarshalText() ([]byte, error) { //nolint:unparam // encoding.TextMarshaler
 	milliseconds := float64(time.Duration(d).Round(time.Microsecond)) / float64(time.Millisecond)
 	return append(strconv.AppendFloat(nil, milliseconds, 'f', -1, 64), "ms"...), nil

@@ -19,9 +19,9 @@ import (
 // a minute.
 const requestTimeout = time.Minute
 
-// bounded returns a context for reading a cluster in at most timeout, and what makes an
-// error of that reading the command's. Requests through config are bounded as well, because
-// discovery does not obey a context.
+// bounded returns a context for reading a cluster in at most timeout, and a function that
+// turns an error of that reading into the command's. Requests through config are also
+// bounded, because discovery ignores contexts.
 func bounded(parent context.Context, config *rest.Config, timeout time.Duration) (context.Context, context.CancelFunc, func(error) error) {
 	config.Timeout = min(timeout, requestTimeout)
 	ctx, cancel := context.WithTimeout(parent, timeout)
@@ -34,8 +34,8 @@ func bounded(parent context.Context, config *rest.Config, timeout time.Duration)
 	}
 }
 
-// person says which cluster commands reach, as which user, and in which namespace, by the flags of
-// kubectl, and what else all commands have.
+// person defines the cluster, the user and the namespace of commands, by the flags of kubectl, and
+// other common flags.
 type person struct {
 	*genericclioptions.ConfigFlags
 	*shared
@@ -43,7 +43,7 @@ type person struct {
 
 func newPerson() person {
 	flags := genericclioptions.NewConfigFlags(false)
-	flags.CacheDir, flags.Timeout, flags.DisableCompression = nil, nil, nil // nothing is kept, and commands have a time for everything
+	flags.CacheDir, flags.Timeout, flags.DisableCompression = nil, nil, nil // nothing is kept, and every command has a timeout
 	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.UserAgent = "landwaiter/" + program.Version()
 		return config
@@ -51,11 +51,11 @@ func newPerson() person {
 	return person{flags, &shared{output: formatTable, account: defaultAccount}}
 }
 
-// errNoCluster says that nothing tells which cluster is meant.
+// errNoCluster says that no setting selects a cluster.
 var errNoCluster = errors.New("there is no kubeconfig file, and this is no pod of a cluster")
 
-// config returns how the person reaches the API server, by the rules of kubectl, and the
-// namespace of --namespace or of the context. It is [errNoCluster] if there is none.
+// config returns the person's configuration for the API server, by the rules of kubectl, and the
+// namespace of --namespace or of the context. It returns [errNoCluster] if there is none.
 func (p person) config() (*rest.Config, string, error) {
 	const cannot = "find the Kubernetes API (use --kubeconfig FILE and --context NAME): %w"
 	loaded := p.ToRawKubeConfigLoader()
@@ -79,8 +79,8 @@ func (p person) config() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// scope returns how the person reaches the API server, and the namespace that the flags
-// ask for: [verify.Cluster] stands for all.
+// scope returns the person's configuration for the API server, and the namespace that the
+// flags select: [verify.Cluster] means all.
 func (p person) scope(all bool) (*rest.Config, verify.Namespace, error) {
 	if all && *p.Namespace != "" {
 		return nil, "", errors.New("--namespace and --all-namespaces cannot be used together")
@@ -96,7 +96,7 @@ func (p person) scope(all bool) (*rest.Config, verify.Namespace, error) {
 	return config, ns, nil
 }
 
-// registerAll declares the flag that looks beyond one namespace.
+// registerAll declares the flag for all namespaces.
 func registerAll(cmd *cobra.Command, all *bool) {
 	cmd.Flags().BoolVarP(all, "all-namespaces", "A", false, "cover all namespaces")
 }

@@ -16,12 +16,12 @@ func newPlatform(by person) *cobra.Command {
 	return group("platform", "Create and check the Git repository of a platform", newPlatformInit(by), newPlatformScaffold(by), newPlatformCheck(by), newPlatformBootstrap())
 }
 
-// writeOptions say how a tree is written.
+// writeOptions configure how a tree is written.
 func (s *shared) writeOptions() scaffold.WriteOptions {
 	return scaffold.WriteOptions{Force: s.force, DryRun: s.dryRun}
 }
 
-// printedTree is what the commands that write a tree print.
+// printedTree is the output of the commands that write a tree.
 type printedTree struct {
 	Folder    string        `json:"folder"`
 	Files     []printedFile `json:"files"`
@@ -31,7 +31,7 @@ type printedTree struct {
 	DryRun    bool          `json:"dryRun,omitempty"`
 }
 
-// printWritten prints what became of the files of a tree.
+// printWritten prints the results for the files of a tree.
 func (s *shared) printWritten(cmd *cobra.Command, dir string, outcomes []scaffold.Outcome) error {
 	count := map[scaffold.Result]int{}
 	for _, o := range outcomes {
@@ -41,7 +41,7 @@ func (s *shared) printWritten(cmd *cobra.Command, dir string, outcomes []scaffol
 		Created: count[scaffold.Created], Changed: count[scaffold.Changed], Unchanged: count[scaffold.Unchanged] + count[scaffold.Edited]})
 }
 
-// notWritten tells a tree that is refused from files that cannot be read or written.
+// notWritten distinguishes a refused tree from files that cannot be read or written.
 func notWritten(err error) error {
 	var edited *scaffold.EditedError
 	var refused *scaffold.RefusedError
@@ -51,7 +51,7 @@ func notWritten(err error) error {
 	return program.Failed(err)
 }
 
-// show lists what is new or different, and counts the rest.
+// show lists new and changed files, and counts the others.
 func (p printedTree) show(s *screen) {
 	shown := false
 	for _, file := range p.Files {
@@ -95,7 +95,7 @@ func readFile(cmd *cobra.Command, flag, name string) ([]byte, error) {
 	return text, nil
 }
 
-// oneFolder refuses arguments that are not one folder.
+// oneFolder accepts exactly one folder as argument.
 func oneFolder(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
 		return fmt.Errorf("%s takes one directory, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())

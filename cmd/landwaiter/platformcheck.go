@@ -72,7 +72,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	return cmd
 }
 
-// unusable tells a folder or file of the command line that is not there from one that cannot be read.
+// unusable distinguishes a missing folder or file of the command line from an unreadable one.
 func unusable(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -89,8 +89,8 @@ func mayAllow(ctx context.Context, text string) (func(namespace, image string) b
 	return service.MayAllow(files.Objects), nil
 }
 
-// lintResources implements the function Resources of [scaffold.CheckOptions]. It leaves notes out, but for those that
-// something is not there.
+// lintResources implements the function Resources of [scaffold.CheckOptions]. It omits notes, except about missing
+// objects.
 func lintResources(ctx context.Context, text string, whole bool) (found []resource.Finding, err error) {
 	check := lint.CheckCluster
 	if !whole {
@@ -127,13 +127,13 @@ func judgeSigner(issuer, subject string) (id, wrong string) {
 	return "", ""
 }
 
-// lintText returns what lint says is wrong with resources.
+// lintText returns lint's findings about resources.
 func lintText(ctx context.Context, text string) ([]string, error) {
 	report, err := lint.Check(ctx, []string{configdir.Standard}, strings.NewReader(text), conditions.Check)
 	return lintErrors(report), err
 }
 
-// lintErrors leaves notes out: they are about what is not among the resources, and no finding.
+// lintErrors omits notes: they are about objects outside of the resources, and not findings.
 func lintErrors(report lint.Report) []string {
 	var found []string
 	for _, f := range report.Findings {

@@ -56,7 +56,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	return cmd
 }
 
-// writePlatform writes the tree of a platform into dir, as file and told say.
+// writePlatform writes the tree of a platform into dir, as configured by file and told.
 func writePlatform(cmd *cobra.Command, by person, dir, file string, told scaffold.Told) error {
 	if err := nothingEmpty(cmd); err != nil {
 		return err

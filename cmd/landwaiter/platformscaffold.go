@@ -12,7 +12,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
-// scaffoldFlags are the flags of platform scaffold besides those that describe the Tenant.
+// scaffoldFlags are the flags of platform scaffold in addition to those that describe the
+// Tenant.
 type scaffoldFlags struct {
 	tenantFlags
 	by                 person
@@ -104,7 +105,7 @@ func (f *scaffoldFlags) tenant(cmd *cobra.Command, args []string) (*v1beta1.Tena
 	return pickTenant(tenants, name)
 }
 
-// check refuses flags that are for the other repository, or that say nothing.
+// check refuses flags that are for the other repository, or that have no effect.
 func (f *scaffoldFlags) check(cmd *cobra.Command) error {
 	if err := noKubectlFlag(cmd, "cluster", "--place %s names a cluster"); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, dir string, tenant *v1b
 	return f.by.printWritten(cmd, dir, added.Files)
 }
 
-// sayLogin says what became of the login, for which a person has to do something.
+// sayLogin describes the state of the login, for which a person has to do something.
 func sayLogin(stderr io.Writer, added scaffold.Added, out string) {
 	if added.Kept != "" {
 		program.Say(stderr, "Secret %s of an earlier run was kept; to create a new one, delete %s and run the command again", added.Kept, added.KeptIn)

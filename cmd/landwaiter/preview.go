@@ -31,7 +31,7 @@ const progressEvery = 5 * time.Second
 type previewFlags struct {
 	service serviceFlags
 	deleted []string
-	// allNamespaces looks beyond one namespace; all prints what stays, too.
+	// allNamespaces selects all namespaces; all also prints unchanged images.
 	allNamespaces bool
 	all           bool
 	send          bool
@@ -101,7 +101,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// run judges what runs.
+// run judges running images.
 func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	config, namespace, err := f.service.by.scope(f.allNamespaces)
 	if err != nil {
@@ -114,7 +114,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if namespace != verify.Cluster {
 		own = string(namespace)
 	}
-	change, err := f.change(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr(), verify.Namespace(own)) // as kubectl apply has it
+	change, err := f.change(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr(), verify.Namespace(own)) // as kubectl apply does it
 	if err != nil {
 		return printedPreview{}, err
 	}
@@ -137,7 +137,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	return printablePreview(l.rows, l.missing, f.all), nil
 }
 
-// all looks at a namespace and those that it governs, or with [verify.Cluster] at every namespace.
+// all previews a namespace and those that it governs, or with [verify.Cluster] every namespace.
 func (l *look) all(ctx context.Context, namespace verify.Namespace) error {
 	scope := live.Scope{Namespaces: []verify.Namespace{namespace}, All: namespace == verify.Cluster}
 	if err := l.at(ctx, scope); err != nil {
@@ -155,22 +155,22 @@ func (l *look) all(ctx context.Context, namespace verify.Namespace) error {
 	return nil
 }
 
-// scopeWords say how a person looks at other namespaces: by flags, or on the page.
+// scopeWords say how a person selects other namespaces: by flags, or on the page.
 type scopeWords struct {
 	whole string                        // at all
 	one   func(namespace string) string // at one
 }
 
-// flagWords are those of the command.
+// flagWords are the words of the command.
 func flagWords() scopeWords {
 	return scopeWords{"use -A for the whole cluster", func(namespace string) string { return "use -n " + namespace + " or -A" }}
 }
 
-// look collects what a change does to what runs.
+// look collects the effect of a change on running images.
 type look struct {
 	*previewFlags
 	stderr   io.Writer
-	progress io.Writer // says how far long work is
+	progress io.Writer // reports the progress of long work
 	words    scopeWords
 	person   *live.Person
 	change   live.Change
@@ -181,10 +181,10 @@ type look struct {
 	rows          []live.Row
 	missing       []live.Right
 	problems      []resource.Problem
-	told          []string // what the person cannot read
+	told          []string // the objects that the person cannot read
 }
 
-// at looks at the namespaces of scope. It judges nothing if one does not exist.
+// at previews the namespaces of scope. It judges nothing if one does not exist.
 func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	server, err := l.service.observe(ctx, l.person)
 	if err != nil {
@@ -230,14 +230,15 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	return nil
 }
 
-// governed looks, one at a time, at the other namespaces in which the rules of the home namespace hold.
+// governed previews, one at a time, the other namespaces to which the rules of the home namespace
+// apply.
 func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 	others, missing, err := l.person.Governed(ctx, home, l.before, l.after)
 	if err != nil {
 		return l.failed(err)
 	}
 	l.missing = append(l.missing, missing...)
-	if len(l.rows) == 0 { // whether it is a home namespace is not known
+	if len(l.rows) == 0 { // it is unknown whether it is a home namespace
 		l.missing = append(l.missing, slices.DeleteFunc(slices.Clone(l.before.Rights), func(r live.Right) bool { return r.Resource.Resource != "tenants" })...)
 	}
 	if len(others) > 0 {
@@ -251,7 +252,7 @@ func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 	return nil
 }
 
-// change reads what is previewed.
+// change reads the previewed objects.
 func (f *previewFlags) change(ctx context.Context, stdin io.Reader, stderr io.Writer, namespace verify.Namespace) (live.Change, error) {
 	if len(f.service.files)+len(f.deleted) == 0 {
 		return live.Change{}, errors.New("no change is given: use -f FILE with the changed objects, or --delete KIND/NAME")
@@ -287,13 +288,13 @@ func (f *previewFlags) change(ctx context.Context, stdin io.Reader, stderr io.Wr
 	return change, nil
 }
 
-// empty reports whether there is nothing that a verdict could depend on.
+// empty reports whether there is nothing on which a verdict could depend.
 func empty(o resource.Objects) bool {
 	return len(o.Resources)+len(o.Namespaces)+len(o.Secrets)+len(o.ConfigMaps)+len(o.ServiceAccounts)+len(o.Broken) == 0
 }
 
-// absent refuses to delete a resource that does not exist where everything could be read.
-// A Secret or the like is only read if a resource names it.
+// absent refuses to delete a resource that does not exist, if everything could be read. A
+// Secret or the like is only read if a resource names it.
 func absent(before live.State, deleted []policy.ObjectRef) error {
 	there := map[policy.ObjectRef]bool{}
 	for _, object := range before.Objects.Resources {
@@ -313,8 +314,8 @@ func absent(before live.State, deleted []policy.ObjectRef) error {
 	return nil
 }
 
-// judge decides about images with the resources as they are and as they would be, and
-// returns the problems that the change brings.
+// judge decides about images with the current and the previewed resources, and returns the
+// new problems.
 func judge(ctx context.Context, l *look, options service.Options, uses []live.Use) ([]live.Row, []resource.Problem, error) {
 	s, old, err := service.Open(ctx, l.before.Objects, options)
 	if err != nil {
@@ -340,7 +341,7 @@ func judge(ctx context.Context, l *look, options service.Options, uses []live.Us
 	return rows, problems, nil
 }
 
-// warn says what a reader of the rows should know of the change.
+// warn prints notes about the change.
 func (l *look) warn(scope live.Scope) {
 	for _, p := range l.problems {
 		program.Say(l.stderr, "warning: with the change, %s: %s: %s", p.Source, p.Reason, program.Plain(p.Message))

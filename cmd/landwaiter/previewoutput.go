@@ -10,20 +10,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// printedPreview is what preview prints.
+// printedPreview is the output of preview.
 type printedPreview struct {
 	// Images are those whose verdict would change or is unknown, and those that an exception of the change
-	// is for; with --all every one.
+	// names; with --all every one.
 	Images []printedChange `json:"images"`
 	Totals []printedTotal  `json:"totals"`
-	// Missing are permissions to list pods and workloads that the person lacks: there may be more
-	// images.
+	// Missing are permissions to list pods and workloads that the person lacks: images may be
+	// missing.
 	Missing []string `json:"missing"`
-	// Losses are rules that would no longer judge images which they judge now, whether or not a verdict changes.
+	// Losses are rules that would no longer judge images that they judge now, even if no verdict changes.
 	Losses     []live.Loss `json:"losses"`
 	MoreLosses int         `json:"moreLosses,omitempty"`
-	Breaks     int         `json:"breaks"`  // images that would be denied and are not already
-	Unknown    int         `json:"unknown"` // images of which a verdict is unknown
+	Breaks     int         `json:"breaks"`  // images that would be denied and are not denied now
+	Unknown    int         `json:"unknown"` // images with an unknown verdict
 }
 
 // printedChange is one image of a namespace.
@@ -36,7 +36,7 @@ type printedChange struct {
 	To        printedAnswer `json:"to"`
 }
 
-// printedAnswer is the verdict on an image with the resources as they are or would be.
+// printedAnswer is the verdict on an image with the current or the previewed resources.
 type printedAnswer struct {
 	Answer      verify.Answer     `json:"answer"`
 	Policy      printedRef        `json:"policy,omitzero"`
@@ -74,7 +74,7 @@ func printableAnswer(r verify.Result) printedAnswer {
 		Command: v.Command, Contact: v.Contact, Others: v.Others, More: v.More}
 }
 
-// text returns the reason and what to do, for a table.
+// text returns the reason and the fix, for a table.
 func (a printedAnswer) text() string {
 	text := a.Reason
 	if a.Answer == verify.AnswerWarned {
@@ -83,8 +83,8 @@ func (a printedAnswer) text() string {
 	return policy.Verdict{Policy: a.Policy, Reason: text, Remediation: a.Remediation, Command: a.Command, Contact: a.Contact, Others: a.Others, More: a.More}.Text()
 }
 
-// why says why the verdict would be another one: the reason of the new one, and of the old
-// one where the new one allows.
+// why explains why the verdict would change: the reason of the new one, or of the old one if
+// the new one allows.
 func (c printedChange) why() string {
 	switch {
 	case c.From.Answer == live.Unknown && c.To.Answer != verify.AnswerDenied:
@@ -136,7 +136,7 @@ func (p printedPreview) show(s *screen) {
 	}
 }
 
-// moved shows a number as it is and as it would be.
+// moved shows a current and a previewed number.
 func moved(from, to int) string {
 	if from == to {
 		return fmt.Sprint(to)
@@ -144,7 +144,7 @@ func moved(from, to int) string {
 	return fmt.Sprintf("%d -> %d", from, to)
 }
 
-// exit ends the command: what is known to break outweighs what is unknown.
+// exit ends the command: known breakages override unknown verdicts.
 func (p printedPreview) exit() error {
 	return program.Answered(p.Breaks > 0, p.Unknown > 0 || len(p.Missing) > 0, "this preview is incomplete: some images could not be verified, or you cannot read them")
 }

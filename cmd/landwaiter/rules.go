@@ -26,8 +26,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
-// rules are what images are judged by: resources in files, or those of a cluster as far as
-// a person may read them.
+// rules judge images: resources in files, or those of a cluster as far as a person may read
+// them.
 type rules struct {
 	*service.Service
 
@@ -42,8 +42,8 @@ func (r rules) verify(ctx context.Context, namespace verify.Namespace, ref image
 	return r.Verify(ctx, namespace, ref)
 }
 
-// verifyAll decides about images in parallel. Text that is no reference is denied, as the
-// server does.
+// verifyAll decides about images in parallel. Invalid references are denied, as by the
+// server.
 func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Result {
 	results := make([]verify.Result, len(questions))
 	var group errgroup.Group
@@ -62,7 +62,8 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 	return results
 }
 
-// unreadable says, before any answer, what a person cannot read that decides, and how the server answers anyway.
+// unreadable lists, before any answer, deciding objects that a person cannot read, and how to get the server's
+// answer.
 func unreadable(state live.State, snapshot *resolve.Snapshot, problems []resource.Problem) []string {
 	lines := mapped(state.Unreadable(snapshot), program.Plain)
 	if len(lines) == 0 && !slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Reason == policy.ReasonUnreadable }) {
@@ -84,7 +85,7 @@ func (f *serviceFlags) registerRules(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads that contain the images, or - for standard input (repeatable)")
 }
 
-// checkImages refuses a command line without images, or that names them in two ways.
+// checkImages refuses a command line without images, or with two sources of images.
 func (f *serviceFlags) checkImages(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0 && len(f.files) > 0:
@@ -115,8 +116,8 @@ func (f *serviceFlags) questions(cmd *cobra.Command, args []string, namespace ve
 	return uses, nil
 }
 
-// cluster returns how to reach the cluster that is asked, nil if files are, and the namespace
-// of --namespace, or that of the cluster's context.
+// cluster returns the configuration of the cluster, nil for files, and the namespace of
+// --namespace, or that of the cluster's context.
 func (f *serviceFlags) cluster() (*rest.Config, verify.Namespace, error) {
 	if f.configDir != "" {
 		namespace, err := parseNamespaceFlag(*f.by.Namespace)
@@ -133,7 +134,7 @@ func (f *serviceFlags) cluster() (*rest.Config, verify.Namespace, error) {
 	return config, namespace, nil
 }
 
-// ask returns the images that are asked about, and what decides about them: the resources in
+// ask returns the images of the command line, and the rules that judge them: the resources in
 // --config-dir, or those of the cluster. It prints problems to standard error.
 func (f *serviceFlags) ask(cmd *cobra.Command, args []string, timeout time.Duration) (rules, []live.Use, error) {
 	if err := f.checkImages(cmd, args); err != nil {
@@ -176,8 +177,8 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	return f.openRules(cmd.Context(), cmd.ErrOrStderr(), state)
 }
 
-// personState reads what decides about questions, as far as person may read it. Failed gives
-// errors of reading their exit code.
+// personState reads the rules for questions, as far as person may read them. Errors of
+// reading have the exit code of Failed.
 func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person *live.Person, questions []live.Use, failed func(error) error) (live.State, error) {
 	server, err := f.observe(ctx, person)
 	if err != nil {
@@ -190,7 +191,7 @@ func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person
 	if err := f.asServer(ctx, person, server, &state); err != nil {
 		return live.State{}, failed(err)
 	}
-	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
+	if len(state.Missing) > 0 && len(f.files) == 0 { // files may contain images for a namespace that they create
 		return live.State{}, noNamespace(state.Missing[0])
 	}
 	if f.anonymous { // a digest is no verdict
@@ -204,7 +205,7 @@ func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person
 	return state, nil
 }
 
-// openRules returns what decides by a state, until ctx ends.
+// openRules returns the rules of a state, until ctx ends.
 func (f *serviceFlags) openRules(ctx context.Context, stderr io.Writer, state live.State) (rules, error) {
 	options, err := f.Complete()
 	if err != nil {
@@ -224,13 +225,13 @@ func (f *serviceFlags) openRules(ctx context.Context, stderr io.Writer, state li
 	return rules{Service: s, state: &state}, nil
 }
 
-// noNamespace says that the cluster has no namespace of a name.
+// noNamespace says that the cluster has no namespace with a name.
 func noNamespace(name verify.Namespace) error {
 	return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("namespace %s does not exist", name)}
 }
 
-// sayProblems prints what is wrong with the resources of a cluster, of which conditions say
-// the same, and namespaces that do not exist.
+// sayProblems prints the problems of a cluster's resources, which are also in conditions, and
+// namespaces that do not exist.
 func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems []resource.Problem) error {
 	said := "warning"
 	if f.strict {
@@ -249,8 +250,8 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 	return nil
 }
 
-// ofNamespaces leaves out that the home namespaces of other Tenants do not exist: only those of the
-// Tenants that hold the namespaces of state were read.
+// ofNamespaces omits problems about missing home namespaces of other Tenants: only the Tenants of
+// the namespaces of state were read.
 func ofNamespaces(state live.State, problems []resource.Problem) []resource.Problem {
 	read := map[string]bool{}
 	for i := range state.Objects.Namespaces {
@@ -277,8 +278,8 @@ func ofNamespaces(state live.State, problems []resource.Problem) []resource.Prob
 	})
 }
 
-// unreachable gives an error of reading a cluster its exit code: what the person may not
-// read leaves all undecided, and else the API server failed.
+// unreachable gives an error of reading a cluster its exit code: after a missing permission
+// everything is undecided, otherwise the API server failed.
 func unreachable(err error) error {
 	var missing live.MissingError
 	if errors.As(err, &missing) {
@@ -290,7 +291,7 @@ func unreachable(err error) error {
 	return program.Failed(err)
 }
 
-// used says in which workloads an image is.
+// used names the workloads with an image.
 func used(u live.Use) string {
 	text := strings.Join(mapped(u.Owners, program.Plain), ", ")
 	switch {

@@ -16,7 +16,7 @@ import (
 const (
 	tableWidth  = 120
 	columnWidth = 48 // of a column before the last, unless it has a longer word
-	lastWidth   = 40 // what the last column needs beside the others; with less it goes below them
+	lastWidth   = 40 // space that the last column needs in the row; otherwise it goes below
 	gap         = 2
 )
 
@@ -33,7 +33,7 @@ type screen struct {
 
 func newScreen(out io.Writer) *screen { return &screen{out: out, paint: isTerminal(out)} }
 
-// shown is a result that a command prints: in JSON by its fields, or for people on a screen.
+// shown is a result that a command prints: its fields in JSON, or for people on a screen.
 type shown interface{ show(s *screen) }
 
 // show writes a result for people.
@@ -43,7 +43,7 @@ func show(out io.Writer, value shown) error {
 	return s.flush()
 }
 
-// document writes what other programs read, unchanged: whoever makes it escapes control characters.
+// document writes output for other programs, unchanged: its source escapes control characters.
 func document(out io.Writer, text []byte) error {
 	_, err := out.Write(text)
 	return program.Failed(err)
@@ -54,13 +54,13 @@ func (s *screen) row(cells ...any) {
 	s.rows = append(s.rows, mapped(cells, func(cell any) string { return program.Plain(fmt.Sprint(cell)) }))
 }
 
-// line adds one line, which is not wrapped, and ends the table before it.
+// line adds one line, which is not wrapped, and ends the previous table.
 func (s *screen) line(format string, args ...any) {
 	s.endTable()
 	s.text.WriteString(program.OneLine(fmt.Sprintf(format, args...)) + "\n")
 }
 
-// section adds the title of what follows, below an empty line.
+// section adds the title of a section, after an empty line.
 func (s *screen) section(title string, args ...any) {
 	s.line("")
 	s.line(title, args...)
@@ -72,7 +72,7 @@ func (s *screen) wrapped(first, indent, text string) {
 	s.text.WriteString(first + strings.Join(wrap(program.OneLine(text), tableWidth-utf8.RuneCountInString(indent)), "\n"+indent) + "\n")
 }
 
-// flush writes what was added.
+// flush writes everything that was added.
 func (s *screen) flush() error {
 	s.endTable()
 	_, err := io.WriteString(s.out, s.text.String())
@@ -87,7 +87,7 @@ func (s *screen) endTable() {
 	}
 }
 
-// isTerminal reports whether out is a terminal whose user wants colour (no-color.org).
+// isTerminal reports whether out is a terminal whose user wants colors (no-color.org).
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
@@ -137,8 +137,8 @@ func (s *screen) block(text *strings.Builder, rows [][]string) {
 	}
 }
 
-// wrapCell is [wrap] for a cell. In the first column, all lines but the first are indented, so that text
-// cannot be taken for a row.
+// wrapCell is [wrap] for a cell. In the first column, it indents all lines but the first, so that text
+// cannot be mistaken for a row.
 func wrapCell(column int, text string, width int) []string {
 	if column > 0 {
 		return wrap(text, width)
@@ -172,7 +172,7 @@ func (s *screen) layOut(text *strings.Builder, cells [][]string, widths []int) {
 	}
 }
 
-// colour paints a cell that is an outcome, such as "ALLOWED (warning)", on terminals.
+// colour colors a cell with an outcome, such as "ALLOWED (warning)", on terminals.
 func (s *screen) colour(cell string) string {
 	outcome, _, _ := strings.Cut(cell, " (")
 	code := map[string]string{"ALLOWED": "32", "DENIED": "31", "UNDECIDED": "33"}[outcome]
@@ -182,8 +182,8 @@ func (s *screen) colour(cell string) string {
 	return "\x1b[" + code + "m" + cell + "\x1b[0m"
 }
 
-// wrap cuts text at spaces into lines of at most width characters. A longer word has a
-// line of its own, and so has a longer command to copy.
+// wrap breaks text at spaces into lines of at most width characters. A longer word gets its
+// own line, and so does a longer command to copy.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""

@@ -12,8 +12,8 @@ import (
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 )
 
-// Flags that several commands have. They are registered once, on the root; a command says with
-// [uses] which of them mean something to it; the others are refused.
+// Flags of several commands. They are registered once, on the root; a command lists the ones
+// that it uses with [uses]; the others are refused.
 const (
 	flagOutput  = "output"
 	flagTimeout = "timeout"
@@ -27,7 +27,7 @@ func sharedFlags() []string {
 	return []string{flagAccount, flagDryRun, flagForce, flagOutput, flagTimeout}
 }
 
-// defaultAccount is Landwaiter's ServiceAccount as the chart makes it.
+// defaultAccount is Landwaiter's ServiceAccount as the chart creates it.
 const defaultAccount = "landwaiter-system/landwaiter"
 
 // shared are the values of these flags.
@@ -48,22 +48,23 @@ func (s *shared) register(root *pflag.FlagSet) {
 	root.BoolVar(&s.force, flagForce, false, "replace files that someone edited")
 }
 
-// landwaiter returns the ServiceAccount of Landwaiter, in whose namespace it is installed.
+// landwaiter returns the ServiceAccount of Landwaiter, whose namespace is that of the
+// installation.
 func (s *shared) landwaiter() (types.NamespacedName, error) {
 	return program.ParseAccount(s.account)
 }
 
-// within returns the time that a command has: that of --timeout, or else its own.
+// within returns the timeout of a command: --timeout, or else its own default.
 func (s *shared) within(cmd *cobra.Command) time.Duration {
 	if cmd.Flags().Changed(flagTimeout) {
 		return s.timeout
 	}
-	own, _ := time.ParseDuration(cmd.Annotations[flagTimeout]) // as uses has written it
+	own, _ := time.ParseDuration(cmd.Annotations[flagTimeout]) // as written by uses
 	return own
 }
 
-// uses says which of the shared flags mean something to a command, and the time that it has without
-// --timeout, which means nothing if that is 0.
+// uses sets the shared flags that a command uses, and its default timeout. A default of 0 means
+// that it does not use --timeout.
 func uses(cmd *cobra.Command, timeout time.Duration, flags ...string) {
 	cmd.Annotations = map[string]string{}
 	if timeout > 0 {
@@ -74,13 +75,13 @@ func uses(cmd *cobra.Command, timeout time.Duration, flags ...string) {
 	}
 }
 
-// refused begins the annotation that says what to do instead of giving a shared flag.
+// refused is the prefix of the annotation with the alternative to a shared flag.
 const refused = "without "
 
-// refuses says what to do instead of giving a shared flag that a command does not use.
+// refuses sets the alternative to a shared flag that a command does not use.
 func refuses(cmd *cobra.Command, flag, instead string) { cmd.Annotations[refused+flag] = instead }
 
-// check refuses shared flags that mean nothing to a command, and no time.
+// check refuses shared flags that a command does not use, and a timeout of 0.
 func (s *shared) check(cmd *cobra.Command, _ []string) error {
 	for _, name := range sharedFlags() {
 		if _, used := cmd.Annotations[name]; !used && cmd.Flags().Changed(name) {
@@ -93,8 +94,8 @@ func (s *shared) check(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// hideShared makes the help of a command show, of the flags of all commands, those that the command
-// uses, and names the command that lists kubectl's, as kubectl's own help does.
+// hideShared makes the help of a command show, of the shared flags, those that the command uses,
+// and names the command that lists kubectl's, as kubectl's own help does.
 func hideShared(root *cobra.Command) {
 	flags, usage := root.PersistentFlags(), root.UsageFunc()
 	root.SetUsageTemplate(root.UsageTemplate() + `

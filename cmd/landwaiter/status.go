@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// printedStatus is what status prints.
+// printedStatus is the output of status.
 type printedStatus struct {
 	Namespaces []printedNamespace `json:"namespaces"`
 	Resources  []printedAttention `json:"resources"`
@@ -25,7 +25,7 @@ type printedStatus struct {
 	NotShown   []string           `json:"notShown"`
 
 	rights []live.Right // of NotShown
-	brief  bool         // whether the table has only namespaces that need attention, and totals of the rest
+	brief  bool         // whether the table only has namespaces that need attention, and totals of the others
 }
 
 // statusFlags are the flags of status.
@@ -110,8 +110,7 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 	return statusExit(status)
 }
 
-// statusExit ends the command: what needs attention is known, so it counts more than what
-// could not be read.
+// statusExit ends the command: known problems count more than unreadable objects.
 func statusExit(status live.Status) error {
 	return program.Answered(status.NeedsAttention(), status.Unknown() || len(status.Missing) > 0, `this status is incomplete: see the lines "note" and "not shown"`)
 }
@@ -214,7 +213,7 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 	}
 }
 
-// countsOf shows how many containers have each result.
+// countsOf shows the number of containers with each result.
 func countsOf(of map[string]int) string {
 	var counts []string
 	for _, result := range []string{v1beta1.ReportPass, v1beta1.ReportWarn, v1beta1.ReportSkip, v1beta1.ReportError, v1beta1.ReportFail} {
@@ -270,14 +269,14 @@ func showNamespace(s *screen, n printedNamespace) {
 	}
 }
 
-// showUndecided shows the registries with images that nobody could decide about.
+// showUndecided shows the registries with undecided images.
 func showUndecided(s *screen, n printedNamespace) {
 	if len(n.Undecided) > 0 {
 		s.section("UNDECIDED IN THE LAST HOUR")
 	}
 	for _, u := range n.Undecided {
 		s.line("%s", u.Of())
-		if u.Over { // what to do is of the past
+		if u.Over { // its fix is no longer relevant
 			showDetails(s, u.When(), policy.Objection{Reason: u.Reason})
 			continue
 		}
@@ -289,7 +288,7 @@ func showUndecided(s *screen, n printedNamespace) {
 	}
 }
 
-// showImages shows images in blocks: what to do is often a command to copy.
+// showImages shows images in blocks: the fix is often a command to copy.
 func showImages(s *screen, n printedNamespace) {
 	if len(n.Running) > 0 {
 		s.section("RUNS")
@@ -308,7 +307,7 @@ func showImages(s *screen, n printedNamespace) {
 	for _, d := range n.Denied {
 		s.line("%s", cmp.Or(d.Image, "(other images)"))
 		when := amount(d.Count, "time") + ", last " + d.Last
-		if d.Allowed != "" { // what was wrong is of the past
+		if d.Allowed != "" { // its cause is no longer relevant
 			s.line("    %s; allowed by now, and runs since %s", when, d.Allowed)
 			continue
 		}
@@ -319,7 +318,7 @@ func showImages(s *screen, n printedNamespace) {
 	}
 }
 
-// showDetails shows what is known of an image below it.
+// showDetails shows the details of an image below it.
 func showDetails(s *screen, when string, d policy.Objection) {
 	s.line("    %s", when)
 	if d.Reason != "" {
@@ -328,8 +327,8 @@ func showDetails(s *screen, when string, d policy.Objection) {
 	showRemedy(s, "    ", d)
 }
 
-// showRemedy shows whom to ask and what to do. A command is not wrapped, and nothing follows it, so that
-// it can be copied.
+// showRemedy shows the contact and the fix. A command is not wrapped, and nothing follows it, so that it
+// can be copied.
 func showRemedy(s *screen, indent string, d policy.Objection) {
 	if d.Contact != "" {
 		s.line("%sAsk: %s", indent, d.Contact)

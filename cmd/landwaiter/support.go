@@ -77,7 +77,7 @@ of namespaces, registries and images stay: review the archive before you send it
 	return cmd
 }
 
-// writeNew writes an archive for its owner alone, and replaces nothing.
+// writeNew writes an archive that only its owner can read. It never overwrites a file.
 func writeNew(name string, archive *support.Archive) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the path is the user's
 	if err != nil {

@@ -27,13 +27,13 @@ const shownOutcomes = 20
 // quotaPatience is how long tenant add waits for Kubernetes' quota controller without --wait.
 const quotaPatience = 10 * time.Second
 
-// printedAdded is what tenant add prints.
+// printedAdded is the output of tenant add.
 type printedAdded struct {
 	DryRun  bool                 `json:"dryRun,omitempty"`
 	Tenants []printedTenantAdded `json:"tenants"`
 }
 
-// printedTenantAdded is what became of one Tenant.
+// printedTenantAdded is the result for one Tenant.
 type printedTenantAdded struct {
 	Tenant     string           `json:"tenant"`
 	Home       string           `json:"homeNamespace"`
@@ -117,14 +117,15 @@ Exit codes (64 and 69: see landwaiter --help):
 	return cmd
 }
 
-// askedTenant is a Tenant as a file or settings describe it.
+// askedTenant is a Tenant as described by a file or settings.
 type askedTenant struct {
 	*v1beta1.Tenant
-	// whole says that a file has all of it; if not, it adds to what a Tenant that exists has.
+	// whole says that the file describes it completely; if not, it adds to an existing Tenant.
 	whole bool
-	// adopts says that the file consents to take namespaces over, and not a setting for one run.
+	// adopts says that the file, and not a setting for one run, consents to take over
+	// namespaces.
 	adopts bool
-	// settings are what it adds.
+	// settings are the settings that it adds.
 	settings onboard.Settings
 }
 
@@ -153,7 +154,7 @@ func (f *tenantFlags) asked(cmd *cobra.Command, args []string) ([]askedTenant, e
 }
 
 // addTenants applies Tenants, one after the other, and returns the ResourceQuotas that Kubernetes
-// has still to count.
+// has yet to count.
 func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []askedTenant, dryRun bool) (printed printedAdded, problems []operator.Problem, uncounted []policy.ObjectRef, err error) {
 	printed = printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}
 	for _, asked := range tenants {
@@ -177,7 +178,7 @@ func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine
 	return printed, problems, uncounted, nil
 }
 
-// addTenant applies one Tenant, or says why nothing of it was written.
+// addTenant applies one Tenant, or says why it wrote nothing.
 func addTenant(ctx context.Context, engine *operator.Engine, asked askedTenant) (printedTenantAdded, *operator.Report, error) {
 	merged, live, err := engine.Merge(ctx, asked.Tenant)
 	if err != nil {
@@ -196,7 +197,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked askedTenant) 
 		return printedTenantAdded{}, &operator.Report{Problems: problems}, program.Failed(err)
 	}
 	consent := merged.Spec.Adopt
-	// That of a setting is for what was named in this run.
+	// The consent of a setting is for the namespaces that this run names.
 	merged.Spec.Adopt = consent && (asked.adopts || !asked.whole && live != nil && live.Spec.Adopt)
 	saved, result, err := engine.Save(ctx, merged, live)
 	if err != nil {
@@ -214,8 +215,8 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked askedTenant) 
 		Objects: append([]printedOutcome{}, report.Outcomes...), Problems: append([]printedProblem{}, report.Problems...)}, report, nil
 }
 
-// awaitQuotas waits until Kubernetes has counted ResourceQuotas. Only with must is it a failure if
-// it does not.
+// awaitQuotas waits until Kubernetes has counted ResourceQuotas. If it does not, that is only a
+// failure with must.
 func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine, quotas []policy.ObjectRef, must bool) error {
 	if !must {
 		patient, cancel := context.WithTimeout(ctx, quotaPatience)
@@ -228,7 +229,7 @@ func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine,
 	case err == nil:
 		return nil
 	case errors.As(err, &refused) && ctx.Err() == nil:
-		return program.Failed(err) // all else, the client's own limit too, is about time
+		return program.Failed(err) // any other error is about time, including the client's own limit
 	case must:
 		return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("wait for quotas: %w; %s", err, operator.SayUncounted(left))}
 	}
@@ -236,8 +237,8 @@ func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine,
 	return nil
 }
 
-// notApplied tells what the API server refuses, or has not done in time, from what kept it from
-// answering. It returns nil for nil.
+// notApplied distinguishes a refusal of the API server, or a timeout, from a failure to answer.
+// It returns nil for nil.
 func notApplied(err error) error {
 	var status apierrors.APIStatus
 	var late *operator.UnfinishedError
@@ -247,7 +248,8 @@ func notApplied(err error) error {
 	return program.Failed(err)
 }
 
-// show prints what changed, or would in a dry run, then one line for each Tenant.
+// show prints changes, or in a dry run the changes that it would make, then one line for each
+// Tenant.
 func (p printedAdded) show(s *screen) {
 	would, stayed := "", "unchanged"
 	if p.DryRun {
@@ -279,8 +281,8 @@ func (p printedAdded) show(s *screen) {
 	}
 }
 
-// demoSource returns the source that the demo's bootstrap makes, to be copied into the
-// home namespace of a Tenant: with Flux locked down, no namespace may use the source of another.
+// demoSource returns the source that the demo's bootstrap creates, to be copied into the home
+// namespace of a Tenant: with Flux locked down, no namespace may use the source of another.
 func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, error) {
 	const where = onboard.DemoNamespace + "/" + onboard.DemoSource
 	c, _, err := admin.connect(cmd, operator.Options{})

@@ -15,11 +15,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
-// adminFlags say which cluster a command of an admin talks to, and how.
+// adminFlags configure the cluster of an admin's command.
 type adminFlags struct{ by person }
 
-// connect returns the cluster as the user sees it. Where the user may read how serve runs, no
-// Tenant gets the namespace of what cluster resources reference.
+// connect returns the cluster with the user's permissions. If the user may read how serve
+// runs, no Tenant gets the cluster resource namespace.
 func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (client.Client, *operator.Engine, error) {
 	account, err := a.by.landwaiter()
 	if err != nil {
@@ -46,8 +46,8 @@ func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (clie
 	return c, operator.New(c, options), nil
 }
 
-// clusterResourcesOf returns the namespace of what cluster resources reference, as serve has
-// it. If that is not known, it returns Landwaiter's own, and why.
+// clusterResourcesOf returns the cluster resource namespace, as configured for serve. If that
+// is unknown, it returns Landwaiter's own, and why.
 func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.NamespacedName) (namespace, unknown string, err error) {
 	serve, why, err := check.ReadServe(ctx, c, landwaiter.Namespace)
 	if err != nil {

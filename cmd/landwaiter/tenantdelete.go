@@ -17,13 +17,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
-// deleteFlags say which Tenant goes, and what with it.
+// deleteFlags select the Tenant to delete, and what to delete with it.
 type deleteFlags struct {
 	demoName, demoNamespace string
 	namespaces, yes         bool
 }
 
-// printedDeleted is what tenant delete prints.
+// printedDeleted is the output of tenant delete.
 type printedDeleted struct {
 	DryRun                 bool             `json:"dryRun,omitempty"`
 	Tenant                 string           `json:"tenant"`
@@ -34,12 +34,12 @@ type printedDeleted struct {
 	Adopted                []string         `json:"adoptedNamespaces"`
 	Freed                  bool             `json:"operatorFinalizerRemoved,omitempty"`
 	Objects                []printedOutcome `json:"objects"`
-	// HomeNamespace is the one whose rules end in the namespaces of RulesEndIn, and Preview the command that shows which
-	// verdicts change with the Tenant, if some may.
+	// HomeNamespace is the namespace whose rules no longer apply in the namespaces of RulesEndIn, and Preview the
+	// command that shows the resulting changes of verdicts, if there may be some.
 	HomeNamespace string   `json:"homeNamespace,omitempty"`
 	RulesEndIn    []string `json:"rulesEndIn"`
 	Preview       string   `json:"preview,omitempty"`
-	// Bindings are ClusterRoleBindings of the team's people that no Tenant has made, so they stay.
+	// Bindings are ClusterRoleBindings of the team's people that no Tenant created, so they stay.
 	Bindings []string `json:"keptClusterRoleBindings"`
 }
 
@@ -116,8 +116,8 @@ Exit codes (64 and 69: see landwaiter --help):
 	return cmd
 }
 
-// leftOver returns the ClusterRoleBindings that stay. If they cannot be read, it says so and fails nothing: the Tenant
-// may be gone already.
+// leftOver returns the ClusterRoleBindings that stay. If they cannot be read, it prints that without failing: the
+// Tenant may already be gone.
 func leftOver(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenant *v1beta1.Tenant) []string {
 	bindings, err := engine.LeftOver(ctx, tenant)
 	if err != nil {
@@ -126,7 +126,7 @@ func leftOver(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, 
 	return bindings
 }
 
-// find returns the name of the Tenant that is meant.
+// find returns the name of the selected Tenant.
 func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []string) (string, error) {
 	given := len(args)
 	for _, flag := range []string{d.demoName, d.demoNamespace} {
@@ -190,10 +190,10 @@ func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, bindings []
 		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Freed: d.Freed, Objects: append([]printedOutcome{}, d.Outcomes...),
 		RulesEndIn: []string{}, Bindings: append([]string{}, bindings...)}
 	home, level := tenant.Spec.HomeNamespace, tenant.Spec.Verification.PolicyLevel
-	if home == "" { // the Tenant was gone already, and its rules with it
+	if home == "" { // the Tenant was already gone, and its rules with it
 		return p
 	}
-	stay := slices.Concat(d.Kept, d.Adopted, tenant.Spec.Namespaces) // a Tenant's rules hold in what it lists, adopted or not
+	stay := slices.Concat(d.Kept, d.Adopted, tenant.Spec.Namespaces) // a Tenant's rules apply in the namespaces that it lists, adopted or not
 	slices.Sort(stay)
 	stay = slices.DeleteFunc(slices.Compact(stay), func(n string) bool { return slices.Contains(d.Deleted, n) })
 	if level != v1beta1.PolicyLevelCluster {
@@ -205,7 +205,7 @@ func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, bindings []
 	return p
 }
 
-// show prints one line about objects, and what else the deletion changes.
+// show prints one line about objects, and the other effects of the deletion.
 func (p printedDeleted) show(s *screen) {
 	would := ""
 	if p.DryRun {

@@ -24,7 +24,7 @@ const (
 	exportRedis   = "redis-acl"
 )
 
-// exportFlags are the flags of tenant export besides those that describe the Tenant.
+// exportFlags are the flags of tenant export in addition to those that describe the Tenant.
 type exportFlags struct {
 	tenantFlags
 	as            string
@@ -80,12 +80,12 @@ Exit codes (64 and 69: see landwaiter --help):
 	return cmd
 }
 
-// exported is a Tenant, with what tells its namespaces.
+// exported is a Tenant, with the data that determines its namespaces.
 type exported struct {
 	*v1beta1.Tenant
-	// all are the Tenants and namespaces among which it is; none if settings alone describe it.
+	// all are all Tenants and namespaces, including it; none if only settings describe it.
 	all tenantFiles
-	// live says that all are those of the cluster.
+	// live says that all are from the cluster.
 	live bool
 }
 
@@ -188,8 +188,8 @@ func (f *exportFlags) inCluster(cmd *cobra.Command) (tenantFiles, error) {
 	return found, nil
 }
 
-// provisioned returns the namespaces that get objects: those of the cluster, also if only the prefix
-// covers them, and those that are listed and do not exist yet. It is nil without a cluster.
+// provisioned returns the namespaces that get objects: those in the cluster, even if only the prefix
+// covers them, and listed ones that do not exist yet. It is nil without a cluster.
 func (e exported) provisioned() (names []string) {
 	if !e.live {
 		return nil
@@ -202,8 +202,8 @@ func (e exported) provisioned() (names []string) {
 	return names
 }
 
-// members returns the names of the Tenant's namespaces if its prefix does not tell them: where
-// another Tenant holds a namespace with the prefix.
+// members returns the names of the Tenant's namespaces if its prefix does not determine them:
+// if another Tenant holds a namespace with the prefix.
 func (e exported) members() ([]string, error) {
 	if len(e.all.tenants) == 0 {
 		return nil, nil

@@ -41,7 +41,7 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 	f.settings.Near = policy.Nearest
 }
 
-// registerDemo declares the flags that ctrl.py of flux-multitenant-demo has.
+// registerDemo declares the flags of flux-multitenant-demo's ctrl.py.
 func (f *tenantFlags) registerDemo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.demoName, "tenant-name", "", "NAME of the Tenant, as in ctrl.py of flux-multitenant-demo")
@@ -49,14 +49,14 @@ func (f *tenantFlags) registerDemo(cmd *cobra.Command) {
 	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, use the demo's shared source instead of a copy")
 }
 
-// described reports whether flags other than those of files say something of the Tenant besides its
-// name.
+// described reports whether flags other than those for files describe the Tenant, in addition to
+// its name.
 func (f *tenantFlags) described() bool {
 	return len(f.settings.Values) > 0 || f.demoNamespace != "" || f.sharedSource
 }
 
-// fromSettings returns the Tenant that flags describe. It may lack what a Tenant that exists has
-// already, so it is not checked.
+// fromSettings returns the Tenant that flags describe. It may lack fields that an existing
+// Tenant has, so it is not checked.
 func (f *tenantFlags) fromSettings(name string) (*v1beta1.Tenant, error) {
 	if f.demoName != "" && f.demoNamespace == "" {
 		return nil, fmt.Errorf("--tenant-name needs --tenant-namespace: the home namespace of a tenant of flux-multitenant-demo; for another Tenant, give its name alone: %s", f.demoName)
@@ -65,7 +65,7 @@ func (f *tenantFlags) fromSettings(name string) (*v1beta1.Tenant, error) {
 }
 
 // fromFiles returns the Tenants of the files: the one with a name, or all if there is no name and
-// no setting. Settings say more of the one Tenant. All are as [onboard.Complete] checks them, but
+// no setting. Settings add to the one Tenant. All are as [onboard.Complete] checks them, but
 // without defaults.
 func (f *tenantFlags) fromFiles(found tenantFiles, name string) ([]*v1beta1.Tenant, error) {
 	if f.demoNamespace != "" || f.sharedSource {
@@ -90,7 +90,7 @@ func (f *tenantFlags) fromFiles(found tenantFiles, name string) ([]*v1beta1.Tena
 	return tenants, nil
 }
 
-// name is that of the Tenant; a file may tell it.
+// name is the name of the Tenant; a file may contain it.
 func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
 	if err := oneTenant(cmd, args); err != nil {
 		return "", err
@@ -117,8 +117,8 @@ func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
 	return "", fmt.Errorf("no Tenant is given; see %s --help", cmd.CommandPath())
 }
 
-// nothingEmpty refuses a flag that was given without a value, as scripts do whose variable is
-// not set. Such a flag would silently leave out a file or a place.
+// nothingEmpty refuses an empty value, as from a script whose variable is not set. Such a
+// flag would silently omit a file or a location.
 func nothingEmpty(cmd *cobra.Command) error {
 	found := ""
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -139,8 +139,8 @@ func nothingEmpty(cmd *cobra.Command) error {
 	return fmt.Errorf("--%s is empty: give it a value, or leave it out", found)
 }
 
-// noKubectlFlag refuses one of kubectl's flags, which all commands have, where it says nothing and
-// somebody may mean something by it.
+// noKubectlFlag refuses a common kubectl flag that has no effect on the command, because the user
+// may expect one.
 func noKubectlFlag(cmd *cobra.Command, flag, instead string) error {
 	if given := cmd.Flags().Lookup(flag); given != nil && given.Changed {
 		return fmt.Errorf("%s does not accept --%s: "+instead, cmd.CommandPath(), flag, given.Value)
@@ -148,19 +148,19 @@ func noKubectlFlag(cmd *cobra.Command, flag, instead string) error {
 	return nil
 }
 
-// tenantFiles are the Tenants in files or in a cluster, and the namespaces that are there.
+// tenantFiles are the Tenants in files or in a cluster, and the existing namespaces.
 type tenantFiles struct {
 	tenants    []*v1beta1.Tenant
 	namespaces []corev1.Namespace
 }
 
-// holders says which of the Tenants holds each namespace.
+// holders returns the Tenant that holds each namespace.
 func (f tenantFiles) holders() *resource.Tenants {
 	return resource.NewTenants(f.tenants).Labelled(resource.LabelsOf(f.namespaces))
 }
 
-// readTenants fails if a Tenant cannot be read, or a file: it might have the one that is
-// meant. What is wrong with other objects does not matter here.
+// readTenants fails if a Tenant or a file cannot be read: it might be the selected one. It
+// ignores errors of other objects.
 func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 	var stdin bytes.Buffer
 	files, err := configdir.Read(cmd.Context(), paths, io.TeeReader(cmd.InOrStdin(), &stdin))
@@ -181,7 +181,7 @@ func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 	return found, nil
 }
 
-// located says what is wrong with a file, with the line and what was meant where these are known.
+// located returns an error of a file, with its line and the intended field where these are known.
 func located(ctx context.Context, problem resource.Problem, paths []string, stdin io.Reader) error {
 	report, err := lint.Check(ctx, paths, stdin, conditions.Check)
 	if err != nil {
@@ -193,12 +193,12 @@ func located(ctx context.Context, problem resource.Problem, paths []string, stdi
 	if len(found) == 0 {
 		return fmt.Errorf("%s: %s", problem.Source, problem.Message)
 	}
-	// A misspelt field is also missing under its right name.
+	// A misspelt field is also missing under its correct name.
 	first := max(0, slices.IndexFunc(found, func(f resource.Finding) bool { return strings.HasPrefix(f.Fix, "did you mean ") }))
 	return fmt.Errorf("%s: %s", place(found[first]), found[first].Remedied())
 }
 
-// pickTenant returns the Tenant of a name, or the only one if no name is given.
+// pickTenant returns the Tenant with a name, or the only one if no name is given.
 func pickTenant(tenants []*v1beta1.Tenant, name string) (*v1beta1.Tenant, error) {
 	var names []string
 	for _, tenant := range tenants {
@@ -224,7 +224,7 @@ func oneTenant(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// noTenant says that the cluster has no Tenant of a name.
+// noTenant says that the cluster has no Tenant with a name.
 func noTenant(name string) error {
 	return fmt.Errorf("there is no Tenant %s: see landwaiter tenant list", name)
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
-// printedTenants is what tenant list prints.
+// printedTenants is the output of tenant list.
 type printedTenants struct {
 	Tenants []printedTenant `json:"tenants"`
 }
 
-// printedTenantNamespaces is what tenant list --namespaces prints.
+// printedTenantNamespaces is the output of tenant list --namespaces.
 type printedTenantNamespaces struct {
 	Namespaces []printedTenantNamespace `json:"namespaces"`
 }

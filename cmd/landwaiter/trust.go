@@ -124,7 +124,7 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 	return nil
 }
 
-// source names in the manifest where the trust material is from.
+// source describes the source of the trust material in the manifest.
 func (f trustFlags) source() string {
 	switch {
 	case f.skipRoot:
@@ -135,7 +135,7 @@ func (f trustFlags) source() string {
 	return "Sigstore's TUF repository"
 }
 
-// read reads the trust material that the flags ask for.
+// read reads the trust material that the flags select.
 func (f trustFlags) read(ctx context.Context) (external.Material, error) {
 	var material external.Material
 	if !f.skipRoot {

@@ -104,7 +104,7 @@ func (f *uiFlags) run(cmd *cobra.Command) error {
 	return program.Failed(site.Serve(cmd.Context(), listener))
 }
 
-// source returns what the page reads, and whose page it is.
+// source returns the source of the page, and its person.
 func (f *uiFlags) source(ctx context.Context) (page.Source, page.About, error) {
 	if f.configDir != "" {
 		source := &fileSource{flags: f.serviceFlags}
@@ -131,7 +131,7 @@ func (f *uiFlags) source(ctx context.Context) (page.Source, page.About, error) {
 	return &clusterSource{flags: f.serviceFlags, person: reader, schemas: schemas, config: config}, page.About{Who: f.who(config), Where: where, Namespace: namespace}, nil
 }
 
-// who names the user as the kubeconfig file or --as does. The API server may know another name.
+// who names the user in the kubeconfig file or in --as. The API server may know another name.
 func (f *uiFlags) who(config *rest.Config) string {
 	if config.Impersonate.UserName != "" {
 		return config.Impersonate.UserName + " (impersonated)"
@@ -159,6 +159,6 @@ func openBrowser(ctx context.Context, address string) error {
 	if err := command.Start(); err != nil {
 		return err
 	}
-	go func() { _ = command.Wait() }() // some desktops return at once, others with the browser
+	go func() { _ = command.Wait() }() // some desktops return immediately, others with the browser
 	return nil
 }

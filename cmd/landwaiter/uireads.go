@@ -14,24 +14,24 @@ import (
 var errWrites = errors.New("landwaiter ui only reads: this request was not sent")
 
 // review matches the requests with which verify and preview ask whether Landwaiter may read an object.
-// The API server stores no review.
+// The API server does not store reviews.
 var review = regexp.MustCompile(`^/apis/authorization\.k8s\.io/v1/namespaces/[^/]+/localsubjectaccessreviews$`)
 
 // connection matches the subresources that connect to a container, a Service or a node.
 var connection = regexp.MustCompile(`^/api/v1/(namespaces/[^/]+/)?(pods|services|nodes)/[^/]+/(proxy|exec|attach|portforward)(/|$)|^/api/v1/proxy/`)
 
-// asks matches the request with which check asks a server whether it answers: it has no path there, and no image.
+// asks matches the request with which check asks whether a server answers: it has neither a path nor an image.
 var asks = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/services/https:[^/]+/proxy/$`)
 
-// reads sends requests that change nothing, and refuses all others. It is below the client, so that no
-// code above it can write.
+// reads only sends requests that change nothing. It is below the client, so that no code above it can
+// write.
 type reads struct {
 	next   http.RoundTripper
 	prefix string // of the path, for an API server behind a proxy
 }
 
-// readOnly makes every request through config pass [reads], and returns the address of the API server,
-// to which a kubeconfig file need not write https. It fails if there is none.
+// readOnly sends every request of config through [reads], and returns the address of the API server,
+// for which a kubeconfig file may omit https. It fails if there is none.
 func readOnly(config *rest.Config) (address string, err error) {
 	server, _, err := rest.DefaultServerUrlFor(config) // as the client does
 	if err != nil {
@@ -50,8 +50,8 @@ func (r reads) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(request)
 }
 
-// allows reports whether a request changes nothing: a connection to a pod or a Service may, whatever
-// its method.
+// allows reports whether a request changes nothing: a connection to a pod or a Service may,
+// regardless of its method.
 func (r reads) allows(request *http.Request) bool {
 	path, below := strings.CutPrefix(request.URL.Path, r.prefix)
 	if !below || request.Header.Get("Upgrade") != "" {

@@ -24,7 +24,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
-// explainTime bounds one verification of the page, as that of verify.
+// explainTime bounds one verification of the page, as for verify.
 const explainTime = 30 * time.Second
 
 // clusterSource reads a cluster for the page as one person, with the code of the commands.
@@ -35,16 +35,16 @@ type clusterSource struct {
 	config  *rest.Config // of person, which only reads
 }
 
-// own returns flags of one request: what the server runs with is added to them.
+// own returns flags of one request: the server's settings are added to them.
 func own(of serviceFlags) (*serviceFlags, error) {
 	made := &serviceFlags{by: of.by, given: of.given, configDir: of.configDir}
 	return made, made.parseServed()
 }
 
-// plainly returns an error without an exit code, which no page has.
+// plainly returns an error without an exit code, which the page does not have.
 func plainly(err error) error { return err }
 
-// Status is that of status.
+// Status returns the result of status.
 func (s *clusterSource) Status(ctx context.Context, namespace verify.Namespace) (live.Status, error) {
 	scope := live.Scope{All: namespace == verify.Cluster}
 	if !scope.All {
@@ -60,7 +60,7 @@ func (s *clusterSource) Status(ctx context.Context, namespace verify.Namespace) 
 	return s.person.Status(ctx, scope, time.Now())
 }
 
-// Check is that of check.
+// Check returns the result of check.
 func (s *clusterSource) Check(ctx context.Context) (page.Checked, error) {
 	account, err := s.flags.by.landwaiter()
 	if err != nil {
@@ -88,12 +88,12 @@ func pageFinding(f resource.Finding) page.Finding {
 	return page.Finding{ID: f.ID, Severity: string(f.Severity), Text: text, Fix: f.Fix, Command: f.Command, Keep: f.Keep, Down: check.Down(f.ID)}
 }
 
-// unchecked says what could not be checked.
+// unchecked lists the checks that were not possible.
 func unchecked(u resource.Unchecked) string {
 	return fmt.Sprintf("%s: %s", strings.Join(u.IDs, ", "), u.Why)
 }
 
-// Explain is that of verify --explain.
+// Explain returns the result of verify --explain.
 func (s *clusterSource) Explain(ctx context.Context, namespace verify.Namespace, image string) (page.Explanation, error) {
 	f, err := own(s.flags)
 	if err != nil {
@@ -125,7 +125,7 @@ func explanation(ctx context.Context, f *serviceFlags, by rules, q live.Use, not
 	return page.Explanation{Result: result, Took: time.Duration(explained.Took), Text: text.String(), Notes: linesOf(notes)}, nil
 }
 
-// linesOf returns what a command would say besides its answer.
+// linesOf returns the notes of a command in addition to its answer.
 func linesOf(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
 }
@@ -137,7 +137,7 @@ func fieldWords() scopeWords {
 	}}
 }
 
-// pasted matches where an error says that a pasted object is.
+// pasted matches the position of a pasted object in an error.
 var pasted = regexp.MustCompile(`(?m)^standard input:(\d+): `)
 
 // pasteError is why pasted objects cannot be used, by their lines.
@@ -145,7 +145,7 @@ func pasteError(err error) error {
 	return errors.New(pasted.ReplaceAllString(err.Error(), "line $1: "))
 }
 
-// Preview is that of preview -f, or of preview -A.
+// Preview returns the result of preview -f, or of preview -A.
 func (s *clusterSource) Preview(ctx context.Context, namespace verify.Namespace, text string) (page.Preview, error) {
 	f, err := own(s.flags)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *clusterSource) Preview(ctx context.Context, namespace verify.Namespace,
 // fileSource reads resources in files for the page.
 type fileSource struct{ flags serviceFlags }
 
-// Status says which rules apply in the namespaces of the files.
+// Status returns the rules that apply in the namespaces of the files.
 func (s *fileSource) Status(ctx context.Context, _ verify.Namespace) (live.Status, error) {
 	objects, problems, err := configdir.Load(ctx, s.flags.configDir)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *fileSource) Status(ctx context.Context, _ verify.Namespace) (live.Statu
 	return live.StatusOf(objects, problems, time.Now()), nil
 }
 
-// Check is that of check with a directory.
+// Check returns the result of check with a directory.
 func (s *fileSource) Check(ctx context.Context) (page.Checked, error) {
 	report, err := lint.Check(ctx, []string{s.flags.configDir}, strings.NewReader(""), conditions.Check)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *fileSource) Check(ctx context.Context) (page.Checked, error) {
 	return page.Checked{Findings: mapped(report.Findings, pageFinding)}, nil
 }
 
-// Explain is that of verify --config-dir --explain.
+// Explain returns the result of verify --config-dir --explain.
 func (s *fileSource) Explain(ctx context.Context, namespace verify.Namespace, image string) (page.Explanation, error) {
 	f, err := own(s.flags)
 	if err != nil {

@@ -17,18 +17,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
-// maxAdmitted is how many namespaces one note names.
+// maxAdmitted is the number of namespaces in one note.
 const maxAdmitted = 10
 
-// unasked says about which namespaces and images Gatekeeper never asks Landwaiter, so that no verdict matters there.
+// unasked lists the namespaces and images about which Gatekeeper never asks Landwaiter, so that verdicts do not
+// matter there.
 type unasked struct {
 	namespaces map[verify.Namespace]bool
 	images     map[verify.Namespace][]string
-	// actions are what Gatekeeper does about a violation, "" if that is not known.
+	// actions are Gatekeeper's actions on a violation, "" if unknown.
 	actions map[verify.Namespace]string
 }
 
-// readUnasked reads what exempts the namespaces of a state and their images, as far as the person may read it.
+// readUnasked reads the exemptions of the namespaces of a state and their images, as far as the person may
+// read them.
 func readUnasked(ctx context.Context, c client.Reader, state live.State) (unasked, error) {
 	action, err := check.ReadActions(ctx, c)
 	if err != nil {
@@ -43,7 +45,7 @@ func readUnasked(ctx context.Context, c client.Reader, state live.State) (unaske
 	return u, nil
 }
 
-// of returns the exempt namespaces of uses and, in all others, the exempt images, each once.
+// of returns the exempt namespaces of uses and, in all others, the distinct exempt images.
 func (u unasked) of(uses []live.Use) (namespaces, images []string) {
 	for _, use := range uses {
 		switch {
@@ -58,7 +60,7 @@ func (u unasked) of(uses []live.Use) (namespaces, images []string) {
 	return namespaces, images
 }
 
-// leaveOut returns uses without those that are exempt, and says which these are.
+// leaveOut returns uses without exempt ones, and names these.
 func (u unasked) leaveOut(uses []live.Use, stderr io.Writer) []live.Use {
 	namespaces, images := u.of(uses)
 	if len(images) > 0 {
@@ -72,7 +74,7 @@ func (u unasked) leaveOut(uses []live.Use, stderr io.Writer) []live.Use {
 	})
 }
 
-// note says which of the images that a person asks about are admitted whatever the verdict is.
+// note says which of the images in question are admitted regardless of the verdict.
 func (u unasked) note(uses []live.Use, stderr io.Writer) {
 	namespaces, images := u.of(uses)
 	if len(images) > 0 {
@@ -83,7 +85,8 @@ func (u unasked) note(uses []live.Use, stderr io.Writer) {
 	}
 }
 
-// admitted says how many images are denied, with and without the change, and run because the constraint does not deny.
+// admitted says how many images are denied, with and without the change, but run because the constraint does not
+// deny.
 func (u unasked) admitted(rows []live.Row, stderr io.Writer) {
 	of := map[verify.Namespace]int{}
 	for _, row := range rows {

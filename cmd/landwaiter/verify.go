@@ -12,10 +12,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// maxParallelImages is how many images of one command line are verified in parallel.
+// maxParallelImages is the number of images of one command line that are verified in
+// parallel.
 const maxParallelImages = 16
 
-// verifyFlags are the flags of verify besides those that say by what it decides.
+// verifyFlags are the flags of verify in addition to those that select the rules.
 type verifyFlags struct {
 	serviceFlags
 

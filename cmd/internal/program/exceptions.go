@@ -12,7 +12,7 @@ import (
 // Exceptions are the flags about exceptions.
 type Exceptions struct {
 	Longest, LongestDelegation time.Duration
-	// BreakGlass is how long break-glass of a namespace may last; zero means that there is none.
+	// BreakGlass is how long break-glass of a namespace may last; zero disables it.
 	BreakGlass time.Duration
 
 	declared bool
@@ -26,8 +26,8 @@ func (e *Exceptions) Register(f *pflag.FlagSet) {
 	f.DurationVar(&e.BreakGlass, "break-glass", 0, "longest break-glass, in which annotations of a Namespace admit every image (0: never); requires the guardrails")
 }
 
-// Limits returns what the flags allow. A time that is not more than 0 is an error, except that
-// of break-glass, which may be 0.
+// Limits returns the limits in the flags. A time of 0 or less is an error, except for
+// break-glass, which may be 0.
 func (e *Exceptions) Limits() (service.ExceptionLimits, error) {
 	limits := service.ExceptionLimits{Max: e.Longest, Delegation: e.LongestDelegation, BreakGlass: e.BreakGlass}
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Named is a flag with named values of types of their own: --ttl pass=1h,deny=10s is the same
-// as --ttl pass=1h --ttl deny=10s. A name that is given twice has the last value.
+// Named is a flag with named values, each with its own type: --ttl pass=1h,deny=10s is the
+// same as --ttl pass=1h --ttl deny=10s. A repeated name has the last value.
 type Named struct{ values *pflag.FlagSet }
 
 // RegisterNamed declares a flag. Each flag that declare adds to its argument is a name, with
@@ -30,7 +30,7 @@ func (n *Named) Values() *pflag.FlagSet { return n.values }
 // Type returns what help shows for the value.
 func (n *Named) Type() string { return "NAME=VALUE" }
 
-// String returns all values that are not empty, as Set takes them.
+// String returns all non-empty values, in the form that Set takes.
 func (n *Named) String() string {
 	if n.values == nil { // pflag asks the zero value
 		return ""
@@ -44,8 +44,8 @@ func (n *Named) String() string {
 	return strings.Join(all, ",")
 }
 
-// Set takes NAME=VALUE, or several separated by commas. As in other flags that are lists, one
-// with a comma in it is put in double quotes.
+// Set takes NAME=VALUE, or several separated by commas. As in other list flags, a value that
+// contains a comma is put in double quotes.
 func (n *Named) Set(text string) error {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil || len(lines) != 1 {
@@ -79,7 +79,7 @@ func (n *Named) set(text string) error {
 	return nil
 }
 
-// tooLittle reports whether a number or duration is negative, or 0 where nothing says what that means.
+// tooLittle reports whether a number or duration is negative, or 0 if 0 has no documented meaning.
 func tooLittle(setting *pflag.Flag) bool {
 	if !slices.Contains([]string{"int", "int64", "duration"}, setting.Value.Type()) {
 		return false

@@ -1,5 +1,5 @@
-// Package program is what landwaiter and landwaiter-server have in common: how a command line
-// runs and ends, what it prints of a stranger's text, its version, and the flags of both.
+// Package program is the code that landwaiter and landwaiter-server share: how a command line
+// runs and ends, how it prints strangers' text, its version, and the flags of both.
 package program
 
 import (
@@ -24,21 +24,21 @@ import (
 // Exit codes of every command of both programs. Those from 64 on are from sysexits.h, so that a
 // mistake in a script never looks like an answer.
 const (
-	ExitOK          = 0  // as asked
-	ExitDenied      = 1  // the answer is no: an image is denied, something is wrong, not there, or refused
+	ExitOK          = 0  // success
+	ExitDenied      = 1  // the answer is no: an image is denied, something is wrong, missing or refused
 	ExitUndecided   = 2  // no part of the answer is no, but part of it could not be decided
 	ExitUsage       = 64 // the command line is wrong, or a file that it names cannot be used
 	ExitUnavailable = 69 // something that the command needs failed, such as an API server or a disk
 )
 
-// Exit ends a program with a code, after printing Err, if any. All other errors end it with
+// Exit ends a program with a code, after printing Err, if any. Any other error ends it with
 // [ExitUsage].
 type Exit struct {
 	Code int
 	Err  error
 }
 
-// Failed marks a non-nil err as a failure that is not the command line's: [ExitUndecided] if a
+// Failed marks a non-nil err as a failure unrelated to the command line: [ExitUndecided] if a
 // permission is missing at an API server, else [ExitUnavailable].
 func Failed(err error) error {
 	if err == nil {
@@ -50,9 +50,9 @@ func Failed(err error) error {
 	return &Exit{Code: ExitUnavailable, Err: err}
 }
 
-// Answered returns how a command ends that was asked something: a no is the answer, whatever else
-// could not be decided. It is nil for a yes. The error for undecided says unknown: what the output lacks, and
-// where it says why.
+// Answered returns how a command ends that answers a question: a no is the answer, even if other parts are
+// undecided. It is nil for a yes. The error for undecided contains unknown: the missing part of the output,
+// and where it says why.
 func Answered(no, undecided bool, unknown string) error {
 	switch {
 	case no:
@@ -77,11 +77,11 @@ func (e *Exit) Unwrap() error { return e.Err }
 // Main runs the command line of the process, with a context that SIGINT and SIGTERM end, and
 // exits.
 func Main(root func() *cobra.Command) {
-	// Several lines per try about servers that are down, none of them JSON. Metrics count
+	// Several lines per attempt about servers that are down, none of them JSON. Metrics count
 	// failed reads and writes.
 	logging.Disable()
-	// Libraries such as certificate-transparency-go log there about a signer's input,
-	// and not in JSON. The finding has the outcome.
+	// Libraries such as certificate-transparency-go log about a signer's input there, and not in
+	// JSON. The finding has the outcome.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, root(), os.Args[1:], os.Stdout, os.Stderr)
@@ -109,9 +109,9 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	return ExitUsage
 }
 
-// Root prepares a program's first command: it prints errors by [Run] alone, has --version, and
-// says what was meant by a word that it does not know. It gives cobra no template: with
-// text/template the linker keeps every method of every type, a fifth of the server.
+// Root prepares a program's first command: only [Run] prints its errors, it has --version, and
+// it suggests commands for unknown words. It gives cobra no template: with text/template the
+// linker keeps every method of every type, a fifth of the server.
 func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Args = OnlyCommands
@@ -128,8 +128,8 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// OnlyCommands refuses the arguments of a command that only has others, and suggests which one
-// was meant.
+// OnlyCommands refuses the arguments of a command that only has subcommands, and suggests the
+// intended one.
 func OnlyCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func OnlyCommands(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s; see %s --help", text, cmd.CommandPath())
 }
 
-// suggestFlag adds to the error about an unknown flag which one was meant. It says so if the command takes
-// files without a flag.
+// suggestFlag adds the intended flag to the error about an unknown one. If the command takes files without
+// a flag, it says so.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {

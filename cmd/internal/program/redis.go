@@ -51,7 +51,7 @@ const standalone = "standalone"
 // maxSettingBytes bounds a file that a flag names.
 const maxSettingBytes = 1 << 20
 
-// Options returns how to reach Redis and seal entries there, nil without Redis.
+// Options returns the options for reaching Redis and sealing entries, nil without Redis.
 func (r *Redis) Options() (*service.Redis, error) {
 	if r.url == "" && r.urlFile == "" {
 		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" || r.mode != "" && r.mode != standalone {
@@ -94,11 +94,11 @@ func (r *Redis) Connection() (cache.Connection, error) {
 	return cache.Connection{URL: cmp.Or(r.url, strings.TrimSpace(string(url))), Mode: r.mode, RootCAs: authorities, Certificate: certificate, Key: key}, nil
 }
 
-// followEvery is how often files are read again.
+// followEvery is how often files are read.
 const followEvery = 10 * time.Second
 
-// Follow reads the files of the connection again until ctx ends, and calls use when they have changed, or failed with
-// why they cannot be read. It calls neither twice in a row for the same reason.
+// Follow reads the files of the connection regularly until ctx ends. It calls use when they have changed, or failed
+// with why they cannot be read. It does not repeat a call for the same reason.
 func (r *Redis) Follow(ctx context.Context, every time.Duration, use func(cache.Connection) error, failed func(error)) {
 	if r.urlFile+r.caFile+r.certFile+r.certKeyFile == "" {
 		return
@@ -127,7 +127,7 @@ func (r *Redis) Follow(ctx context.Context, every time.Duration, use func(cache.
 	}
 }
 
-// ReadSetting returns the content of the file that a flag names, if it names one: 1 MiB at most.
+// ReadSetting returns the content of the file that a flag names, if any: 1 MiB at most.
 func ReadSetting(flag, name string) (text []byte, err error) {
 	if name == "" {
 		return nil, nil

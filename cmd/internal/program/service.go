@@ -14,7 +14,7 @@ import (
 
 // Service are the flags of every command that verifies.
 type Service struct {
-	// Options are those of the service; flags of one program set further ones.
+	// Options are the options of the service; flags of one program set further ones.
 	Options    service.Options
 	Redis      Redis
 	Exceptions Exceptions
@@ -23,13 +23,13 @@ type Service struct {
 	endpoints    []string
 }
 
-// The flag that names the namespace of what Cluster… resources reference.
+// The flag that names the namespace of objects that cluster resources reference.
 const (
 	ClusterResourcesFlag  = "cluster-resource-namespace"
 	ClusterResourcesUsage = "namespace of what Cluster… resources reference, such as Secrets (empty: Landwaiter's own, or landwaiter-system)"
 )
 
-// RegisterNetwork declares the flags that say what may be reached, and where it is.
+// RegisterNetwork declares the flags for allowed hosts and their addresses.
 func (f *Service) RegisterNetwork(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Options.ClusterResourceNamespace, ClusterResourcesFlag, "", ClusterResourcesUsage)
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
@@ -40,8 +40,8 @@ func (f *Service) RegisterNetwork(flags *pflag.FlagSet) {
 		"HOST=ADDRESS:PORT of a private endpoint: connect to ADDRESS:PORT instead of the cloud's HOST (repeatable)")
 }
 
-// Complete returns the Options that the flags ask for. Limits of exceptions are only those of
-// flags if [Exceptions.Register] declared them.
+// Complete returns the Options that the flags describe. It only includes limits of exceptions
+// if [Exceptions.Register] declared their flags.
 func (f *Service) Complete() (service.Options, error) {
 	options := f.Options
 	options.Version = Version()

@@ -12,11 +12,11 @@ import (
 // maxText bounds one text, in bytes.
 const maxText = 2048
 
-// blank is a letter of Braille that looks like a space and is none.
+// blank is a letter of Braille that looks like a space.
 const blank = '\u2800'
 
-// OneLine returns text in one line and without control characters. Tabs and ends of lines
-// become spaces.
+// OneLine returns text in one line and without control characters. Tabs and line ends become
+// spaces.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -29,17 +29,17 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// Plain is [OneLine] for text of any length, which it bounds to 2 KiB.
+// Plain is [OneLine] for text of any length, shortened to 2 KiB.
 func Plain(text string) string { return OneLine(policy.Cut(text, maxText)) }
 
 // Say writes one line, such as a warning. Names, reasons and errors come from tenants, files
-// and servers, so it makes the line printable.
+// and servers, so Say makes the line printable.
 func Say(out io.Writer, format string, args ...any) {
-	_, _ = io.WriteString(out, OneLine(fmt.Sprintf(format, args...))+"\n") // where a warning cannot be written, neither can this error
+	_, _ = io.WriteString(out, OneLine(fmt.Sprintf(format, args...))+"\n") // if a warning cannot be written, neither can this error
 }
 
-// SayLines writes text of several lines, such as errors that are joined. Lines after the first
-// are indented, so that none can be taken for a row of a table.
+// SayLines writes text of several lines, such as joined errors. It indents lines after the
+// first, so that none can be mistaken for a row of a table.
 func SayLines(out io.Writer, text string) {
 	indent := ""
 	for line := range strings.SplitSeq(text, "\n") {

@@ -38,7 +38,7 @@ func Revision() string {
 	return "unknown"
 }
 
-// Build says what a program was built from.
+// Build describes the build of a program.
 type Build struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
@@ -47,7 +47,7 @@ type Build struct {
 	name string
 }
 
-// VersionOf returns what the program of a name was built from.
+// VersionOf returns the build of the named program.
 func VersionOf(name string) Build {
 	return Build{Version: Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, name: name}
 }

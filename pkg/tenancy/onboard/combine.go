@@ -11,8 +11,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Combine returns a Tenant with what is asked for added to it: lists grow, other values are
-// replaced, and what nobody mentions stays.
+// Combine returns a Tenant with the request added to it: lists grow, other values are
+// replaced, and unmentioned fields stay.
 func Combine(live, asked *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 	if asked.Spec.HomeNamespace == asked.Name { // what a command fills in if nobody says which
 		asked = asked.DeepCopy()
@@ -68,7 +68,7 @@ func overlay(base, top map[string]any) map[string]any {
 }
 
 // Restate sets settings in a Tenant with which a [Description] of them was combined: [Combine] cannot
-// tell false from what nobody mentions. Without settings it changes nothing.
+// distinguish false from an unmentioned field. Without settings it changes nothing.
 func Restate(tenant *v1beta1.Tenant, settings Settings) error {
 	if len(settings.Values) == 0 {
 		return nil

@@ -17,9 +17,9 @@ import (
 // maxName bounds a Tenant's name, which begins the names of its objects.
 const maxName = 40
 
-// Complete returns a copy of a Tenant with the defaults of its CRD filled in. A
-// Tenant from a file has not been to an API server, so it refuses what that would refuse,
-// and what would be rendered in vain.
+// Complete returns a copy of a Tenant with the defaults of its CRD. A Tenant from a file has
+// not been validated by an API server, so Complete refuses what that would refuse, and
+// settings that would have no effect.
 func Complete(tenant *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 	c := tenant.DeepCopy()
 	c.Spec.NamespaceReclaimPolicy = cmp.Or(c.Spec.NamespaceReclaimPolicy, v1beta1.NamespaceReclaimPolicyRetain)
@@ -85,7 +85,7 @@ func IsSystemNamespace(name string) bool {
 	return strings.HasPrefix(name, "kube-") || slices.Contains(systemNamespaces(), name)
 }
 
-// systemNamespaces are those besides the ones that begin with kube-.
+// systemNamespaces are those that do not begin with kube-.
 func systemNamespaces() []string {
 	return []string{metav1.NamespaceDefault, "flux-system", "gatekeeper-system", "landwaiter-system"}
 }
@@ -141,7 +141,7 @@ func checkReconciler(t *v1beta1.Tenant) error {
 	if reconciler.CreateNamespaces && t.Spec.NamespacePrefix == "" {
 		return fmt.Errorf("spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make")
 	}
-	// What Flux would refuse at every reconciliation, long after this was applied.
+	// Values that Flux would refuse at every reconciliation, long after this was applied.
 	name := regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 	for variable := range reconciler.Variables {
 		if !name.MatchString(variable) {
@@ -178,7 +178,8 @@ func limited() []string {
 		"pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"}
 }
 
-// quotaCounts reports whether an API server accepts a name in a ResourceQuota: it knows all that have no slash.
+// quotaCounts reports whether an API server accepts a name in a ResourceQuota: it knows all names without a
+// slash.
 func quotaCounts(name corev1.ResourceName) bool {
 	text := string(name)
 	return strings.Contains(text, "/") || strings.HasPrefix(strings.TrimPrefix(text, "requests."), corev1.ResourceHugePagesPrefix) || slices.Contains(limited(), text)
@@ -232,7 +233,7 @@ func either(words []string) string {
 // shortSSH matches the form of an SSH URL that scp and Git take: git@github.com:example/shop.git.
 var shortSSH = regexp.MustCompile(`^([A-Za-z0-9._-]+)@([a-zA-Z0-9][-a-zA-Z0-9.]*):([^/:@ ][^:@ ]*)$`)
 
-// SSHURL returns the URL that a repository in the short form of SSH has, "" for everything else.
+// SSHURL returns the URL of a repository in the short form of SSH, "" for everything else.
 func SSHURL(repository string) string {
 	found := shortSSH.FindStringSubmatch(repository)
 	if found == nil {

@@ -19,13 +19,13 @@ const (
 	FormDemoShared = "flux-multitenant-demo-shared-source"
 )
 
-// What the demo calls its objects.
+// The demo's names of objects.
 const (
 	// DemoSource is the GitRepository, in [DemoNamespace] or in the home namespace.
 	DemoSource = "default"
 	// DemoNamespace has the shared source.
 	DemoNamespace = "flux-system"
-	// DemoPath is what the demo applies for each tenant.
+	// DemoPath is the path that the demo applies for each tenant.
 	DemoPath          = "./kustomizations/per-tenant"
 	demoKustomization = "dummy"
 	demoInterval      = "5m"
@@ -40,7 +40,7 @@ func DemoVariables(tenant string) map[string]v1beta1.Variable {
 // isDemo reports whether a Tenant's objects have the names of the demo.
 func isDemo(tenant *v1beta1.Tenant) bool { return tenant.Annotations[v1beta1.AnnotationForm] != "" }
 
-// checkForm refuses a form that nobody knows, and one without what it applies.
+// checkForm refuses an unknown form, and one without the objects that it applies.
 func checkForm(t *v1beta1.Tenant) error {
 	form := t.Annotations[v1beta1.AnnotationForm]
 	reconciler := t.Spec.Reconciler

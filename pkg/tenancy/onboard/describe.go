@@ -12,15 +12,15 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Description is a Tenant as a command line describes it.
+// Description is a Tenant as described by a command line.
 type Description struct {
 	// Name of the Tenant, and of its home namespace unless a setting or DemoNamespace says
 	// another.
 	Name string
 	// Settings are fields below spec.
 	Settings Settings
-	// DemoNamespace is the home namespace of a Tenant whose objects have the names of
-	// flux-multitenant-demo; empty for all others.
+	// DemoNamespace is the home namespace of a Tenant whose objects have flux-multitenant-demo's
+	// names; empty for all others.
 	DemoNamespace string
 	// SharedSource makes such a Tenant apply the source that all tenants of the demo share.
 	SharedSource bool
@@ -29,8 +29,8 @@ type Description struct {
 	DemoSource func() (*v1beta1.TenantSource, error)
 }
 
-// Tenant returns the Tenant without defaults. It may lack what a Tenant that exists has already, so
-// it is not checked; see [Complete].
+// Tenant returns the Tenant without defaults. It may lack fields that an existing Tenant has, so it
+// is not checked; see [Complete].
 func (d Description) Tenant() (*v1beta1.Tenant, error) {
 	if d.SharedSource && d.DemoNamespace == "" {
 		return nil, errors.New("--shared-source requires --tenant-namespace")
@@ -52,7 +52,7 @@ func (d Description) Tenant() (*v1beta1.Tenant, error) {
 	return tenant, d.asDemo(tenant)
 }
 
-// asDemo gives a Tenant what the demo's tenants have.
+// asDemo gives a Tenant the settings of the demo's tenants.
 func (d Description) asDemo(tenant *v1beta1.Tenant) error {
 	tenant.Annotations = map[string]string{v1beta1.AnnotationForm: FormDemo}
 	spec := &tenant.Spec
@@ -83,7 +83,7 @@ func (d Description) asDemo(tenant *v1beta1.Tenant) error {
 	return nil
 }
 
-// withoutHome takes the home namespace off the list, which it need not be on.
+// withoutHome removes the home namespace from the list, where it is optional.
 func withoutHome(spec *v1beta1.TenantSpec) {
 	spec.Namespaces = slices.DeleteFunc(spec.Namespaces, func(n string) bool { return n == spec.HomeNamespace })
 }

@@ -17,11 +17,11 @@ import (
 // account relabel and delete that namespace, so [Objects] binds another.
 const fluxRole = "cluster-admin"
 
-// FluxOptions are the flags of Flux's command that a Tenant has no field for.
+// FluxOptions are the flags of Flux's command without a field of Tenants.
 type FluxOptions struct {
-	// SkipNamespace leaves out the Namespaces.
+	// SkipNamespace omits the Namespaces.
 	SkipNamespace bool
-	// Labels are set besides Flux's own, which they cannot replace.
+	// Labels are set in addition to Flux's own, which they cannot replace.
 	Labels map[string]string
 }
 
@@ -64,20 +64,20 @@ func Flux(tenant *v1beta1.Tenant, o FluxOptions) ([]byte, error) {
 	return YAML(documents...)
 }
 
-// API groups and kinds of Flux. Its types are not imported: they would bring all of Flux.
+// API groups and kinds of Flux. Its types are not imported: they would add all of Flux.
 const (
 	fluxSource    = "source.toolkit.fluxcd.io/v1"
 	fluxKustomize = "kustomize.toolkit.fluxcd.io/v1"
-	// applyInterval is how often Flux applies a repository that has not changed.
+	// applyInterval is how often Flux applies an unchanged repository.
 	applyInterval = "10m"
-	// retryInterval is how soon it tries again after a failure, such as in a namespace that the
-	// repository has just made and that nobody has provisioned yet.
+	// retryInterval is how soon it retries after a failure, such as in a namespace that the
+	// repository has just created and that is not provisioned yet.
 	retryInterval = "1m"
 	// fetchTimeout is Flux's own default.
 	fetchTimeout = "60s"
 )
 
-// sync makes Flux apply the team's repository as the team's account.
+// sync makes Flux apply the team's repository with the team's account.
 func (r *rendering) sync() {
 	if isDemo(r.Tenant) {
 		r.demo()
@@ -104,7 +104,7 @@ func (r *rendering) sync() {
 	r.flux(fluxKustomize, "Kustomization", r.Name, spec)
 }
 
-// source renders where Flux fetches from, and returns its kind.
+// source renders Flux's source, and returns its kind.
 func (r *rendering) source(name string, source *v1beta1.TenantSource) string {
 	spec := map[string]any{"interval": string(source.Interval), "timeout": fetchTimeout, "url": source.URL}
 	if source.SecretRef != nil {
@@ -124,8 +124,8 @@ func (r *rendering) source(name string, source *v1beta1.TenantSource) string {
 	return kind
 }
 
-// substituteFrom names what has the values of variables. Flux lets the last entry win: a team can
-// write its Secrets, but not the ConfigMap.
+// substituteFrom names the sources of variables. For Flux, the last entry wins: a team can write
+// its Secrets, but not the ConfigMap.
 func (r *rendering) substituteFrom() (from []any) {
 	for _, secret := range r.Spec.Reconciler.VariablesFrom {
 		from = append(from, map[string]any{"kind": "Secret", "name": secret.SecretRef.Name, "optional": secret.Optional})
@@ -147,7 +147,7 @@ func (r *rendering) flux(version, kind, name string, spec map[string]any) {
 }
 
 // forceLabels is a strategic merge patch for every namespace in the team's repository:
-// whatever team the file names, the namespace is this Tenant's.
+// regardless of the team in the file, the namespace belongs to this Tenant.
 func (r *rendering) forceLabels() string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: any\n  labels:\n    %s: %q\n    %s: %q\n",
 		v1beta1.LabelTenant, r.Name, v1beta1.LabelFluxTenant, r.Name)

@@ -14,25 +14,25 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Names of the mutation objects that serve every namespace without Stores of its own.
+// Names of the mutation objects that serve every namespace without its own Stores.
 const (
 	baseProvider = "landwaiter-mutate"
 	baseAssigns  = "landwaiter"
 	mutatePath   = "/v1/mutate"
-	// tenantMutation begins the names of the objects of one Tenant or namespace.
+	// tenantMutation is the prefix of the names of the objects of one Tenant or namespace.
 	tenantMutation = "landwaiter-tenant-"
 )
 
-// Mutation is what the objects that pin tags have in common.
+// Mutation is the common part of the objects that pin tags.
 type Mutation struct {
-	// ProviderURL is where Gatekeeper reaches Landwaiter, without a path; the default is
+	// ProviderURL is the address of Landwaiter for Gatekeeper, without a path; the default is
 	// https://landwaiter.landwaiter-system.svc:443.
 	ProviderURL string
-	// CABundle has the CA of Landwaiter's certificate, in PEM.
+	// CABundle is the CA of Landwaiter's certificate, in PEM.
 	CABundle []byte
 	// TimeoutSeconds of a call; the default is 1.
 	TimeoutSeconds int64
-	// Labels of every object besides those that tell whose it is.
+	// Labels of every object in addition to those that identify its owner.
 	Labels map[string]string
 }
 
@@ -42,8 +42,8 @@ func (m Mutation) Everywhere(excluded []string) []*unstructured.Unstructured {
 	return m.base(map[string]any{"excludedNamespaces": list(sorted(excluded))})
 }
 
-// Only is [Mutation.Everywhere] for the namespaces given. Without any there is no Assign,
-// because Gatekeeper takes an empty list for every namespace.
+// Only is [Mutation.Everywhere] for the given namespaces. Without any there is no Assign,
+// because for Gatekeeper an empty list means every namespace.
 func (m Mutation) Only(namespaces []string) []*unstructured.Unstructured {
 	if len(namespaces) == 0 {
 		return []*unstructured.Unstructured{m.provider(baseProvider, mutatePath, nil)}
@@ -56,8 +56,9 @@ func (m Mutation) base(match map[string]any) []*unstructured.Unstructured {
 }
 
 // Stores returns the Provider and the Assigns that pin tags with the Stores in one namespace of a
-// Tenant, the home namespace or another, in the namespaces given: nothing if there are none. The dot in
-// the name of those of another, which no Tenant's name has, keeps it apart from those of other Tenants.
+// Tenant, the home namespace or another, in the given namespaces: nothing if there are none. Names for
+// another namespace contain a dot, which no Tenant's name has, so they differ from those of other
+// Tenants.
 func (m Mutation) Stores(tenant *v1beta1.Tenant, of string, namespaces []string) []*unstructured.Unstructured {
 	if len(namespaces) == 0 {
 		return nil
@@ -73,15 +74,15 @@ func (m Mutation) Stores(tenant *v1beta1.Tenant, of string, namespaces []string)
 
 const (
 	// maxProvider is the longest name that Gatekeeper accepts. The operator guardrail compares the
-	// name of a Provider with the namespace that it asks, so it is shortened only if it must be.
+	// name of a Provider with its namespace, so the name is only shortened if it must be.
 	maxProvider = 63
-	// maxPrefix begins names of Assigns, for which Gatekeeper accepts as many bytes with the
-	// longest ending.
+	// maxPrefix is the longest prefix of Assigns' names: Gatekeeper accepts as many bytes with
+	// the longest ending.
 	maxPrefix = maxProvider - len("-pods-ephemeralcontainers")
 )
 
-// shortened cuts a name to a length and keeps it apart from others by a hash. The operator
-// guardrail knows the form.
+// shortened cuts a name to a length and adds a hash to keep it unique. The operator guardrail
+// knows the form.
 func shortened(name string, most int) string {
 	if len(name) <= most {
 		return name
@@ -99,8 +100,8 @@ func (m Mutation) provider(name, path string, labels map[string]string) *unstruc
 	}}
 }
 
-// assigns pins a pod's images when it is made, and ephemeral containers when they are
-// added: a new name would restart the other containers.
+// assigns pins a pod's images on creation, and ephemeral containers when they are added: a
+// new name would restart the other containers.
 func (m Mutation) assigns(prefix, provider string, match map[string]any, labels map[string]string) []*unstructured.Unstructured {
 	var made []*unstructured.Unstructured
 	for _, place := range []struct{ id, path, operation string }{
@@ -135,5 +136,5 @@ func (m Mutation) metadata(name string, labels map[string]string) map[string]any
 	return metadata
 }
 
-// sorted leaves out names that are there twice.
+// sorted removes duplicate names.
 func sorted(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// LabelPodSecurity begins the labels of the Pod Security Standards.
+	// LabelPodSecurity is the prefix of the labels of the Pod Security Standards.
 	LabelPodSecurity = "pod-security.kubernetes.io/"
 	dnsPort          = 53
 	// labelNamespace is set by the API server on every namespace.
 	labelNamespace = "kubernetes.io/metadata.name"
-	// maxOfKind is how many resources of each of Landwaiter's kinds a namespace may have.
+	// maxOfKind is the number of resources of each of Landwaiter's kinds in a namespace.
 	maxOfKind = "64"
 )
 
-// add converts a typed object and drops what an API server fills in by itself.
+// add converts a typed object and removes the fields that an API server fills in.
 func (r *rendering) add(object runtime.Object) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -46,8 +46,8 @@ func (r *rendering) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: r.owned()}
 }
 
-// namespace has no owner label: other rules guard it, and the team's account may delete
-// those that it made.
+// namespace has no owner label: other rules protect it, and the team's account may delete
+// those that it created.
 func (r *rendering) namespace(name string) {
 	level := strings.ToLower(string(r.Spec.Isolation.PodSecurity))
 	labels := r.labels(map[string]string{
@@ -67,7 +67,7 @@ func (r *rendering) namespace(name string) {
 }
 
 // networkPolicies denies all traffic, then allows DNS and traffic within the team. A home namespace
-// with other namespaces has no pods, so it gets the deny alone.
+// with other namespaces has no pods, so it only gets the deny.
 func (r *rendering) networkPolicies(namespace string) {
 	if r.Spec.Isolation.Network != v1beta1.NetworkIsolationDeny {
 		return
@@ -103,8 +103,8 @@ func namespacesLabelled(label, value string) []networkingv1.NetworkPolicyPeer {
 }
 
 // quota bounds Landwaiter's resources in every namespace, because each replica keeps them in
-// memory, and what the Tenant limits in each that may have pods. There the numbers of the
-// Tenant win.
+// memory, and the Tenant's own limits in each that may have pods. There, the Tenant's numbers
+// win.
 func (r *rendering) quota(namespace string) {
 	hard := corev1.ResourceList{}
 	for _, name := range CountedResources() {
@@ -131,7 +131,7 @@ func (r *rendering) configMap(namespace, name string, data map[string]string) {
 	r.add(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: r.meta(namespace, name), Data: data})
 }
 
-// variables are in every namespace, because a team's own Kustomizations may stand there.
+// variables are in every namespace, because it may have the team's own Kustomizations.
 func (r *rendering) variables(namespace string) {
 	if r.Spec.Reconciler == nil || len(r.Spec.Reconciler.Variables) == 0 {
 		return

@@ -1,8 +1,8 @@
-// Package onboard turns a Tenant into the objects it stands for: namespaces, accounts,
-// role bindings, quotas, network policies, Flux objects and mutation objects. It is pure:
-// the same Tenant and Options give the same objects, in the same order, with every field
-// that an API server would default. It never reads a cluster, and it renders nothing that
-// another Tenant has: the caller says which namespaces to provision.
+// Package onboard renders the objects of a Tenant: namespaces, accounts, role bindings,
+// quotas, network policies, Flux objects and mutation objects. It is pure: the same Tenant
+// and Options give the same objects, in the same order, with every field that an API server
+// would default. It never reads a cluster, and renders nothing for another Tenant's
+// namespaces: the caller selects the namespaces to provision.
 //
 // The operator guardrails, charts/landwaiter/templates/operator-guardrail.yaml, say the same in
 // CEL: they refuse a field that is not rendered here, so change both.
@@ -25,42 +25,41 @@ const (
 	RoleReconciler = "landwaiter-reconciler"
 	// RoleReferenceReader lets Landwaiter read the Secrets and ConfigMaps of a namespace.
 	RoleReferenceReader = "landwaiter-reference-reader"
-	// RoleNamespaceMaker lets an account make and delete namespaces; a guardrail keeps
-	// it to the prefix of its Tenant.
+	// RoleNamespaceMaker lets an account create and delete namespaces; a guardrail limits it to
+	// the prefix of its Tenant.
 	RoleNamespaceMaker = "landwaiter-namespace-maker"
 	// VariablesName is the ConfigMap of the variables that Flux substitutes.
 	VariablesName = "tenant-vars"
-	// SummaryName is the ConfigMap in the home namespace that tells the team about its Tenant.
+	// SummaryName is the ConfigMap in the home namespace that describes the Tenant to its team.
 	SummaryName = "landwaiter-tenant"
-	// QuotaName is the ResourceQuota of each namespace, the home namespace too.
+	// QuotaName is the ResourceQuota of each namespace, including the home namespace.
 	QuotaName = "tenant"
-	// KindRegistries is the kind of the constraint that limits a team's registries. The
-	// template tenant-allowed-registries of the library makes it known.
+	// KindRegistries is the kind of the constraint that limits a team's registries. The template
+	// tenant-allowed-registries of the library defines it.
 	KindRegistries = "TenantAllowedRegistries"
 )
 
-// Options are what a Tenant's objects depend on besides the Tenant. The zero value
-// renders what needs no other product than Kubernetes, and Flux where the Tenant has a
-// source.
+// Options are the input of a Tenant's objects in addition to the Tenant. The zero value
+// renders objects that only need Kubernetes, and Flux if the Tenant has a source.
 type Options struct {
-	// Namespaces are those to provision, as resource.Tenants.ActiveNamespaces returns them. Nil means
+	// Namespaces are the namespaces to provision, from resource.Tenants.ActiveNamespaces. Nil means
 	// the home namespace and the listed ones, for callers without a cluster.
 	Namespaces []string
 	// Landwaiter is the ServiceAccount that reads the Secrets of the home namespace; the default is
 	// landwaiter-system/landwaiter.
 	Landwaiter types.NamespacedName
-	// ClusterRights renders what gives permissions in the cluster: to read the own Tenant, and the
-	// ClusterRoleBinding of spec.reconciler.createNamespaces. The operator may not make either, and
-	// says so if the latter is missing.
+	// ClusterRights renders permissions in the cluster: to read the own Tenant, and the
+	// ClusterRoleBinding of spec.reconciler.createNamespaces. The operator may not create either,
+	// and reports a missing one.
 	ClusterRights bool
 	// Constraints renders the constraint TenantAllowedRegistries of
 	// spec.isolation.registries, which needs its template in the cluster.
 	Constraints bool
 }
 
-// Objects returns everything that a Tenant stands for, in the order in which to apply it:
-// namespaces, what restricts them, what gives permissions in them, and last what makes Flux
-// act. The error names the Tenant, the field and the fix.
+// Objects returns all objects of a Tenant, in the order in which to apply them: namespaces,
+// their restrictions, permissions in them, and last the objects that start Flux. The error
+// names the Tenant, the field and the fix.
 func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, error) {
 	complete, err := Complete(tenant)
 	if err != nil {
@@ -113,7 +112,7 @@ func alone(tenant *v1beta1.Tenant) bool {
 	return tenant.Spec.NamespacePrefix == "" && len(Namespaces(tenant, nil)) == 1
 }
 
-// labels of a Tenant's objects, with those of others added.
+// labels of a Tenant's objects, with additional ones.
 func (r *rendering) labels(others map[string]string) map[string]string {
 	labels := map[string]string{v1beta1.LabelTenant: r.Name}
 	maps.Copy(labels, others)
@@ -125,8 +124,8 @@ func (r *rendering) owned() map[string]string {
 	return r.labels(map[string]string{v1beta1.LabelOwner: v1beta1.OwnerPlatform})
 }
 
-// Account returns the name of a Tenant's account in the home namespace: the one named, or one of
-// the Tenant's name, "" if it has none.
+// Account returns the name of a Tenant's account in the home namespace: the given one, or the
+// Tenant's name, "" if it has none.
 func Account(tenant *v1beta1.Tenant) string {
 	if tenant.Spec.Reconciler == nil {
 		return ""

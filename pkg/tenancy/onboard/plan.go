@@ -14,40 +14,39 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Pinning says what holds for the tags of images in one namespace.
+// Pinning is the setting for the tags of images in one namespace.
 type Pinning struct {
 	Namespace string
-	// Tenant that has the namespace, nil if none does.
+	// Tenant holds the namespace, nil if none does.
 	Tenant *v1beta1.Tenant
-	// Pin says whether tags are pinned, as Snapshot.Tags tells.
+	// Pin says whether tags are pinned, from Snapshot.Tags.
 	Pin bool
-	// Stores says whether the namespace has Stores of its own.
+	// Stores says whether the namespace has its own Stores.
 	Stores bool
 }
 
-// Plan is which objects pin tags in a cluster.
+// Plan is the set of objects that pin tags in a cluster.
 type Plan struct {
-	// Objects in the order in which to apply them: what others name first.
-	// Objects of an older plan are removed after that, so that no namespace is without
-	// its Assigns meanwhile.
+	// Objects are in the order in which to apply them: referenced objects first. Objects of an
+	// older plan are removed afterwards, so that no namespace is without its Assigns meanwhile.
 	Objects []*unstructured.Unstructured
 	// Refused are the names of Tenants whose Stores are not used because of the limit.
 	Refused []string
 }
 
-// set is one Provider with its Assigns, and the namespaces that they serve.
+// set is one Provider with its Assigns, and their namespaces.
 type set struct {
 	tenant     *v1beta1.Tenant
-	namespace  string // with the Stores; the home namespace, or another of the Tenant
+	namespace  string // with the Stores; the home namespace, or another one of the Tenant
 	namespaces []string
 }
 
-// Plan decides which objects pin tags, from what holds in each namespace that exists.
+// Plan decides which objects pin tags, from the settings of each existing namespace.
 //
-// New namespaces get what byDefault says until the next plan. Exempt namespaces are never
-// pinned. At most limit sets with Stores of their own are made, one for each Tenant before
-// anyone's second, for the oldest Tenants first; each costs every admission in the cluster. Namespaces past the limit are pinned
-// with the cluster's Stores: a tag that those cannot resolve is refused, not let through.
+// New namespaces get byDefault until the next plan. Exempt namespaces are never pinned. At most limit sets with their
+// own Stores are created, one for each Tenant before anyone's second, for the oldest Tenants first; each costs every
+// admission in the cluster. Namespaces beyond the limit are pinned with the cluster's Stores: a tag that those cannot
+// resolve is refused, not let through.
 func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, limit int) Plan {
 	var plan Plan
 	var pinned, left []string
@@ -82,8 +81,8 @@ func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, li
 }
 
 // sets returns which Stores serve which namespaces: the first set of every Tenant, the home namespace's
-// if it has Stores, then the second ones, so that no Tenant takes the places of others;
-// those of the oldest Tenants first. A level that does not count for a Tenant has no set.
+// if it has Stores, then the second ones, so that no Tenant takes others' places; the oldest Tenants
+// come first. A level that does not apply to a Tenant has no set.
 func sets(namespaces []Pinning, exempt []string) []set {
 	homes := map[string]bool{}
 	for _, n := range namespaces {
@@ -135,8 +134,8 @@ func (s set) rank() int {
 	return 1
 }
 
-// Manifest returns a Tenant as a person would write it: its name, its form if it has one,
-// and its spec without what is empty.
+// Manifest returns a Tenant as a person would write it: its name, its form if it has one, and
+// its spec without empty fields.
 func Manifest(tenant *v1beta1.Tenant) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
 	if err != nil {

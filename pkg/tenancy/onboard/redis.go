@@ -7,21 +7,20 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// redisReads are the commands of a reader of verdicts: none lists keys, because SCAN
-// shows the names of all keys whatever the rules say, and none writes.
+// redisReads are the commands of a reader of verdicts: none lists keys, because SCAN shows
+// the names of all keys regardless of the rules, and none writes.
 const redisReads = "+get +strlen +ttl +exists +ping +hello +auth +select"
 
-// RedisACL returns the commands that let a team read its part of Landwaiter's Redis, as
-// redis-cli takes them. With existing namespaces it names each of them. Without, it names the home namespace, the
-// listed namespaces and the prefix; that is right only as long as no other Tenant lists a
-// namespace with that prefix.
+// RedisACL returns the commands that let a team read its part of Landwaiter's Redis, in the form of redis-cli.
+// With existing namespaces it names each of them. Without, it names the home namespace, the listed namespaces and
+// the prefix; that is only right if no other Tenant lists a namespace with that prefix.
 //
 // Keys are landwaiter:NAMESPACE:…, and no namespace has a colon in its name, so a pattern
-// that has a colon behind the name reaches no other namespace.
+// with a colon after the name reaches no other namespace.
 func RedisACL(tenant *v1beta1.Tenant, existing []string) []string {
 	user := tenant.Name
 	if slices.Contains([]string{"default", "landwaiter"}, user) {
-		// Those users exist, and one of them is Landwaiter's own. No Tenant's name has an
+		// These users exist, and one of them is Landwaiter's own. No Tenant's name has an
 		// underscore, so no Tenant has this one.
 		user = "tenant_" + user
 	}

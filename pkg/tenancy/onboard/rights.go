@@ -10,8 +10,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// account of the team's Git repository. It lives in the home namespace, because anyone who may edit a
-// namespace may act as every account in it.
+// account of the team's Git repository. It is in the home namespace, because anyone who may edit a
+// namespace may use every account in it.
 func (r *rendering) account() {
 	if r.Spec.Reconciler == nil {
 		return
@@ -19,8 +19,8 @@ func (r *rendering) account() {
 	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: r.meta(r.Spec.HomeNamespace, Account(r.Tenant))})
 }
 
-// bindings gives permissions in one namespace. Nobody but the team's admins and its account
-// gets any in the home namespace.
+// bindings gives permissions in one namespace. In the home namespace, only the team's admins
+// and its account get any.
 func (r *rendering) bindings(namespace string) {
 	if r.Spec.Reconciler != nil {
 		binding := r.Name
@@ -41,7 +41,7 @@ func (r *rendering) bindings(namespace string) {
 // NamespaceMaker returns the name of the ClusterRoleBinding of spec.reconciler.createNamespaces.
 func NamespaceMaker(tenant string) string { return tenant + "-namespace-maker" }
 
-// namespaceMaker lets the team's account make namespaces.
+// namespaceMaker lets the team's account create namespaces.
 func (r *rendering) namespaceMaker() {
 	if r.Spec.Reconciler == nil || !r.Spec.Reconciler.CreateNamespaces {
 		return
@@ -53,7 +53,7 @@ func (r *rendering) namespaceMaker() {
 // TenantReader returns the name of the ClusterRole and the ClusterRoleBinding with which a team reads its own Tenant.
 func TenantReader(tenant string) string { return tenant + "-tenant-reader" }
 
-// People returns everybody to whom spec.access gives a role, each once.
+// People returns the distinct people to whom spec.access gives a role.
 func People(tenant *v1beta1.Tenant) []rbacv1.Subject {
 	var people []rbacv1.Subject
 	for _, person := range subjects(slices.Concat(tenant.Spec.Access.Admins, tenant.Spec.Access.Developers, tenant.Spec.Access.Viewers)) {
@@ -64,8 +64,7 @@ func People(tenant *v1beta1.Tenant) []rbacv1.Subject {
 	return people
 }
 
-// tenantReader lets the team's people read their own Tenant, which tells them, and commands that they run, where their
-// rules are.
+// tenantReader lets the team's people, and their commands, read their own Tenant, which shows where their rules are.
 func (r *rendering) tenantReader() {
 	people := People(r.Tenant)
 	if len(people) == 0 {
@@ -82,7 +81,7 @@ func (r *rendering) reconciler() rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Spec.HomeNamespace, Name: Account(r.Tenant)}
 }
 
-// bind makes no binding without subjects.
+// bind creates no binding without subjects.
 func (r *rendering) bind(namespace, name, role string, subjects ...rbacv1.Subject) {
 	if len(subjects) == 0 {
 		return

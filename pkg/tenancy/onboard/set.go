@@ -17,15 +17,15 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// SetFlag is the flag whose values [Set] reads. Its errors begin with it.
+// SetFlag is the flag whose values [Set] reads. Errors begin with it.
 const SetFlag = "--set"
 
-// Settings are what a command line says of a Tenant, or of another struct.
+// Settings describe a Tenant, or another struct, on a command line.
 type Settings struct {
 	// Values are FIELD=VALUE, in order.
 	Values []string
-	// Near finds which of some words a misspelt one stands for, as policy.Nearest does. If it is
-	// nil, an error lists them all.
+	// Near returns the most likely intended word for a misspelt one, as policy.Nearest does. If
+	// it is nil, an error lists them all.
 	Near func(word string, words []string) (string, bool)
 }
 
@@ -68,7 +68,7 @@ type setter struct {
 
 // setting is a VALUE, or a part of one.
 type setting struct {
-	text string     // as it is written
+	text string     // as written
 	node *yaml.Node // nil if the text is not YAML
 }
 
@@ -84,7 +84,7 @@ func readValue(text string) setting {
 
 func (v setting) is(kind yaml.Kind) bool { return v.node != nil && v.node.Kind == kind }
 
-// quoted reports whether YAML's quotes say where the text begins and ends.
+// quoted reports whether YAML quotes delimit the text.
 func (v setting) quoted() bool {
 	return v.is(yaml.ScalarNode) && v.node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0
 }
@@ -106,8 +106,8 @@ func (v setting) empty() bool {
 	return ok && strings.TrimSpace(text) == "" || !ok && len(v.node.Content) == 0
 }
 
-// parts returns the settings of what a list or map contains; those of a map alternate
-// between keys and values.
+// parts returns the settings in a list or map; those of a map alternate between keys and
+// values.
 func (v setting) parts() (made []setting) {
 	for _, node := range v.node.Content {
 		part := setting{text: node.Value, node: node}
@@ -119,7 +119,7 @@ func (v setting) parts() (made []setting) {
 	return made
 }
 
-// at sets what is at a path below a value.
+// at sets the value at a path below a value.
 func (s *setter) at(value reflect.Value, name, path string, v setting) error {
 	if path == "" {
 		return s.value(value, name, v)
@@ -140,13 +140,13 @@ func (s *setter) at(value reflect.Value, name, path string, v setting) error {
 	return fmt.Errorf("%s.%s: %s has no fields", name, path, name)
 }
 
-// value sets the whole of a value.
+// value sets a whole value.
 func (s *setter) value(value reflect.Value, name string, v setting) error {
 	switch {
 	case v.is(yaml.AliasNode):
 		return fmt.Errorf("%s: write the value out, without an alias of YAML", name)
 	case value.Kind() == reflect.Pointer && v.is(yaml.MappingNode) && v.empty():
-		allocated(value) // {} is a part of which everything is the default
+		allocated(value) // {} is a part with only defaults
 		return nil
 	case v.empty():
 		return fmt.Errorf("%s: the value is empty: give one, or leave the field out", name)
@@ -179,7 +179,7 @@ func (s *setter) value(value reflect.Value, name string, v setting) error {
 	return wrong(value, name, v)
 }
 
-// anything sets what VALUE says where any value may be.
+// anything sets VALUE where any value is permitted.
 func (s *setter) anything(value reflect.Value, name string, v setting) error {
 	made := reflect.New(reflect.TypeFor[string]()).Elem()
 	switch {
@@ -199,7 +199,7 @@ func (s *setter) anything(value reflect.Value, name string, v setting) error {
 	return nil
 }
 
-// below sets one entry of a map or field of a struct that VALUE has as a map.
+// below sets one entry of a map, or field of a struct, for which VALUE has a map.
 func (s *setter) below(value reflect.Value, name string, key, v setting) error {
 	text, ok := key.scalar()
 	if !ok || key.empty() {
@@ -278,7 +278,7 @@ func (s *setter) scalar(value reflect.Value, name string, v setting) error {
 	return nil
 }
 
-// wrong says what a value should be.
+// wrong describes the expected value.
 func wrong(value reflect.Value, name string, v setting) error {
 	_, amount := value.Addr().Interface().(*resource.Quantity)
 	what := "text: put it into quotes"
@@ -307,7 +307,7 @@ func isText(value reflect.Value) bool {
 	return value.Kind() == reflect.String || value.Kind() == reflect.Bool || value.CanInt() || value.CanUint()
 }
 
-// allocated returns what a value points to, or the value.
+// allocated returns the target of a pointer, or the value.
 func allocated(value reflect.Value) reflect.Value {
 	for value.Kind() == reflect.Pointer {
 		if value.IsNil() {

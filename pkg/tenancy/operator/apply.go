@@ -23,7 +23,7 @@ import (
 )
 
 // Refusals returns why a Tenant could not be applied as it is, without changing anything:
-// namespaces that are reserved, ending, somebody else's, or nobody's.
+// namespaces that are reserved, being deleted, somebody else's, or without consent.
 func (e *Engine) Refusals(ctx context.Context, tenant *v1beta1.Tenant) ([]Problem, error) {
 	w, tenant, err := e.look(ctx, tenant)
 	if err != nil {
@@ -34,9 +34,9 @@ func (e *Engine) Refusals(ctx context.Context, tenant *v1beta1.Tenant) ([]Proble
 	return report.Problems, err
 }
 
-// Apply makes the objects of a Tenant what they should be, and removes those that it no
-// longer stands for. Parts that cannot be applied are Problems, and the rest goes on. If
-// namespaces are given, it is about what is in these alone.
+// Apply applies the objects of a Tenant, and removes those that it no longer has. Parts that
+// cannot be applied are Problems, and the rest continues. If namespaces are given, it only
+// covers their content.
 func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...string) (*Report, error) {
 	w, tenant, err := e.look(ctx, tenant)
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...stri
 		}
 	}
 	if len(members) == 0 {
-		return report, nil // not to provision a Tenant is no reason to take what it has
+		return report, nil // a Tenant that is not provisioned keeps its objects
 	}
 	return report, e.prune(ctx, w, tenant, rendered, existing, report)
 }
@@ -98,7 +98,8 @@ func (e *Engine) render(tenant *v1beta1.Tenant, members []member, report *Report
 	return objects, nil
 }
 
-// placeOf returns the namespace that an object is in, or is; "" for others of the cluster.
+// placeOf returns the namespace that an object is in, or is; "" for other cluster-scoped
+// objects.
 func placeOf(object client.Object) string {
 	if object.GetObjectKind().GroupVersionKind().Kind == kindNamespace {
 		return object.GetName()
@@ -115,7 +116,7 @@ func (e *Engine) put(ctx context.Context, tenant *v1beta1.Tenant, members []memb
 		return fmt.Errorf("render Tenant %s: %s is in no namespace of it", tenant.Name, refOf(object))
 	}
 	if (object.GetKind() == kindClusterRoleBinding || object.GetKind() == kindClusterRole) && !e.options.ClusterBindings {
-		return nil // expectMaker looks for the one that is needed
+		return nil // expectMaker looks for the needed one
 	}
 	before := existing.version(object)
 	ours := before != "" || tenant.Spec.Adopt && e.options.Adopt || object.GetKind() == kindNamespace
@@ -126,10 +127,10 @@ func (e *Engine) put(ctx context.Context, tenant *v1beta1.Tenant, members []memb
 		}
 	}
 	if e.options.DryRun && inside != "" && members[i].existing == nil {
-		report.add(object, Created) // the API server cannot tell: its namespace is not there yet
+		report.add(object, Created) // the API server cannot tell: its namespace does not exist yet
 		return nil
 	}
-	if before == "" && (inside == "" || members[i].existing != nil) { // in a namespace that was just made there is nothing
+	if before == "" && (inside == "" || members[i].existing != nil) { // a new namespace is empty
 		found, err := e.find(ctx, object)
 		if err != nil {
 			return e.refused(err, object, report)
@@ -138,15 +139,15 @@ func (e *Engine) put(ctx context.Context, tenant *v1beta1.Tenant, members []memb
 		ours = ours || labels.SelectorFromSet(labels.Set(labelsOf(tenant.Name))).Matches(labels.Set(found.Labels))
 	}
 	if before != "" && !ours && object.GetKind() == kindNetworkPolicy {
-		// What it allows besides would stay in it, under the name of the platform.
+		// Additional rules would stay in it, under the name of the platform.
 		report.problem(policy.ReasonNotOwned, refOf(object), somebodyElses, refOf(object), "it does not have the labels of the Tenant")
 		return nil
 	}
 	return e.write(ctx, object, before, ours, report)
 }
 
-// write applies an object that had the resource version before, "" if it was not there.
-// Fields of others are only overwritten on objects that are the Tenant's.
+// write applies an object that had the given resource version, "" if it did not exist. It
+// only overwrites fields of others on objects that belong to the Tenant.
 func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, before string, ours bool, report *Report) error {
 	live, err := e.content(ctx, object, before)
 	if err != nil {
@@ -182,9 +183,9 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 	return nil
 }
 
-// content returns an object as it is, because a dry run does not change its resource
-// version, and an admin is not told of a new owner of the same fields. It returns nil for
-// the operator, which spares the request.
+// content returns the current object, because a dry run does not change its resource version,
+// and an admin is not told about a new owner of the same fields. It returns nil for the
+// operator, which saves the request.
 func (e *Engine) content(ctx context.Context, object *unstructured.Unstructured, before string) (*unstructured.Unstructured, error) {
 	if before == "" || !e.options.DryRun && !e.options.Adopt {
 		return nil, nil
@@ -195,15 +196,15 @@ func (e *Engine) content(ctx context.Context, object *unstructured.Unstructured,
 	return live, client.IgnoreNotFound(err)
 }
 
-// sameContent reports whether only the bookkeeping of the API server differs, as for an
-// object that Git or kubectl applied before.
+// sameContent reports whether only the API server's bookkeeping differs, as for an object
+// that Git or kubectl applied before.
 func sameContent(live, sent *unstructured.Unstructured) bool {
 	strip := func(object *unstructured.Unstructured) map[string]any {
 		object = object.DeepCopy()
 		object.SetManagedFields(nil)
 		object.SetResourceVersion("")
 		object.SetGeneration(0)
-		delete(object.Object, "status") // Kubernetes counts what a quota limits meanwhile
+		delete(object.Object, "status") // meanwhile, Kubernetes counts the limited resources
 		return object.Object
 	}
 	return equality.Semantic.DeepEqual(strip(live), strip(sent))
@@ -218,7 +219,7 @@ func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, f
 	return e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 }
 
-// find returns what there is of an object, without a resource version if there is nothing.
+// find returns the existing object, without a resource version if there is none.
 func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
@@ -230,26 +231,26 @@ const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `lan
 
 // Messages of the operator guardrails, and about them.
 const (
-	// unlisted is about a Tenant that Landwaiter has not listed.
+	// unlisted is the message about a Tenant that Landwaiter has not listed.
 	unlisted = "-operated-tenants does not list Tenant "
-	// waitsForList says what is done about it.
+	// waitsForList is the message about the next step.
 	waitsForList = "waits until Landwaiter has listed the Tenant for the operator guardrails (do its pods run, with --cluster-role operated-tenants=NAME?)"
-	// takesOver is about an object that exists without the labels of the Tenant.
+	// takesOver is the message about an existing object without the labels of the Tenant.
 	takesOver = "the operator takes over no object"
 )
 
-// refusedByPolicy reports whether a guardrail refused a request for a reason that may pass: the
-// API server may see a change of a Tenant later than the operator.
+// refusedByPolicy reports whether a guardrail refused a request for a reason that may be
+// temporary: the API server may see a change of a Tenant later than the operator.
 func refusedByPolicy(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '") && !strings.Contains(err.Error(), takesOver)
 }
 
-// refused turns what the API server refuses for good into a Problem.
+// refused turns a permanent refusal of the API server into a Problem.
 func (e *Engine) refused(err error, object *unstructured.Unstructured, report *Report) error {
 	ref := refOf(object)
 	report.refused = report.refused || refusedByPolicy(err)
 	switch {
-	// A CRD that is gone is still known for a while.
+	// A deleted CRD is still known for a while.
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
@@ -269,7 +270,7 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 	return nil
 }
 
-// installs says what makes a kind known.
+// installs says how to install a kind.
 func installs(kind string) string {
 	switch kind {
 	case "GitRepository", "OCIRepository", "Kustomization":
@@ -280,7 +281,7 @@ func installs(kind string) string {
 	return "install Gatekeeper"
 }
 
-// bindItself is the command for a binding that the account may not make.
+// bindItself is the command for a binding that the account may not create.
 func bindItself(object *unstructured.Unstructured) string {
 	if object.GetKind() != kindRoleBinding && object.GetKind() != kindClusterRoleBinding {
 		return ""
@@ -308,7 +309,8 @@ func bindItself(object *unstructured.Unstructured) string {
 	return "; if the operator is to bind ClusterRole " + role + ", list it in operator.clusterRoles of the chart; or run: " + command
 }
 
-// failed remembers what a Tenant is to have before its people and its account get permissions.
+// failed records a Tenant's restrictions that could not be applied before its people and its
+// account get permissions.
 func (r *Report) failed(object client.Object) {
 	if r.unrestricted == nil {
 		r.unrestricted = map[string]policy.ObjectRef{}
@@ -323,10 +325,10 @@ func (r *Report) failed(object client.Object) {
 	}
 }
 
-// withholds reports whether an object has to wait, and says so of a binding. A namespace
-// that could not be made or labelled gets nothing at all; one without another restriction
-// gets no new permissions. Bindings that exist are still applied, because applying is also how
-// people lose their permissions.
+// withholds reports whether an object has to wait, and adds a Problem for a binding. A
+// namespace that could not be created or labelled gets nothing at all; one without another
+// restriction gets no new permissions. Existing bindings are still applied, because that also
+// removes people's permissions.
 func (r *Report) withholds(object client.Object, existing *inventory) bool {
 	missing, found := r.unrestricted[object.GetNamespace()]
 	if !found {
@@ -346,14 +348,14 @@ func (r *Report) withholds(object client.Object, existing *inventory) bool {
 	return true
 }
 
-// exclusive returns the fields of a kind in which nobody else's entries may stay: what
-// others allow in a network policy, entries under the platform's name, and a source in another namespace.
+// exclusive returns the fields of a kind in which others' entries must not stay: what others allow in a
+// network policy, entries under the platform's name, and a source in another namespace.
 func exclusive(kind string) []string {
 	return map[string][]string{kindNetworkPolicy: {"spec"}, "ConfigMap": {"data"}, kindResourceQuota: {"spec", "hard"}, kindKustomization: {"spec", "sourceRef"}}[kind]
 }
 
-// narrow takes out of an object what somebody else added to it: applying keeps fields that
-// it does not name. It reports whether there was anything.
+// narrow removes others' additions from an object: applying keeps fields that it does not
+// name. It reports whether there were any.
 func (e *Engine) narrow(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
 	path := exclusive(object.GetKind())
 	if len(path) == 0 {

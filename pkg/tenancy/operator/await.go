@@ -13,10 +13,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// pollInterval is the pause between two looks at what is waited for.
+// pollInterval is the pause between two polls.
 const pollInterval = 200 * time.Millisecond
 
-// poll calls done until it is, fails, or ctx ends.
+// poll calls done until it returns true, fails, or ctx ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	var failed error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (ok bool, _ error) {
@@ -29,8 +29,8 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 	return err
 }
 
-// UnfinishedError says what is not done yet when the time for it is over, or what keeps it from being
-// done: asked again later, the cluster may have done it.
+// UnfinishedError says what is not done when the time is over, or what prevents it: later, the
+// cluster may have done it.
 type UnfinishedError struct{ err error }
 
 // Error says what is not done.
@@ -44,7 +44,7 @@ func unfinished(format string, args ...any) error {
 }
 
 // AwaitCounted waits until Kubernetes has counted ResourceQuotas, or ctx ends, and returns those
-// that it has not counted then. An error is what the API server said last.
+// that it has not counted by then. It returns the last error of the API server.
 func (e *Engine) AwaitCounted(ctx context.Context, quotas []policy.ObjectRef) (left []policy.ObjectRef, err error) {
 	left = quotas
 	err = poll(ctx, func() (bool, error) {
@@ -57,7 +57,7 @@ func (e *Engine) AwaitCounted(ctx context.Context, quotas []policy.ObjectRef) (l
 	return left, err
 }
 
-// AwaitReady waits until the rules of Tenants are in force. It returns an [UnfinishedError] if one's are
+// AwaitReady waits until the rules of Tenants are in force. It returns an [UnfinishedError] if some are
 // not when ctx ends.
 func (e *Engine) AwaitReady(ctx context.Context, tenants []*v1beta1.Tenant) error {
 	for _, asked := range tenants {

@@ -20,30 +20,31 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// ErrNoTenant says that there is no Tenant of a name.
+// ErrNoTenant says that there is no Tenant with a name.
 var ErrNoTenant = errors.New("there is no such Tenant")
 
-// Away says how [Engine.TakeAway] deletes a Tenant.
+// Away configures how [Engine.TakeAway] deletes a Tenant.
 type Away struct {
-	// Namespaces deletes those that were made for the Tenant, whatever it says.
+	// Namespaces deletes the namespaces that were created for the Tenant, whatever its policy
+	// says.
 	Namespaces bool
 	// OperatorGone says that no operator runs: TakeAway then does its work, and removes its finalizer.
 	OperatorGone bool
 }
 
-// TakeAway deletes a Tenant and everything that it stands for, and waits until it is gone. Where the
-// operator runs, it does the work. In a dry run the Deletion says what would happen. The Tenant that it returns is
-// as it was, with the namespaceReclaimPolicy that counted.
+// TakeAway deletes a Tenant and everything provisioned for it, and waits until it is gone. If the operator runs,
+// it does the work. In a dry run the Deletion says what would happen. The returned Tenant is in its previous
+// state, with the effective namespaceReclaimPolicy.
 //
-// The error is [ErrNoTenant] if there is none and nothing is left of one, one of the API server, or an
-// [UnfinishedError].
+// The error is [ErrNoTenant] if there is neither a Tenant nor remains of one, an error of the API
+// server, or an [UnfinishedError].
 func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.Tenant, *Deletion, error) {
 	tenant := &v1beta1.Tenant{}
 	missing := e.client.Get(ctx, client.ObjectKey{Name: name}, tenant)
 	if client.IgnoreNotFound(missing) != nil {
 		return nil, nil, fmt.Errorf("get Tenant %s: %w", name, missing)
 	}
-	if missing != nil { // an earlier run may have left something
+	if missing != nil { // an earlier run may have left objects
 		tenant = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain}}
 	}
 	if how.Namespaces {
@@ -57,7 +58,7 @@ func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.
 		}
 		return tenant, deletion, err
 	}
-	if operated { // an operator that runs after all must not make again what goes
+	if operated { // if an operator runs after all, it must not create deleted objects again
 		if err := e.deleteTenant(ctx, tenant); err != nil {
 			return nil, nil, err
 		}
@@ -82,8 +83,8 @@ func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.
 	return tenant, deletion, e.awaitEnd(ctx, deletion.Deleted)
 }
 
-// endReader deletes what lets the people of a Tenant read it, which the operator may not: it would be theirs again with
-// another Tenant of that name.
+// endReader deletes the binding that lets the people of a Tenant read it, which the operator may not: another Tenant
+// of that name would give it to them again.
 func (e *Engine) endReader(ctx context.Context, tenant string) error {
 	for _, kind := range []string{kindClusterRoleBinding, kindClusterRole} {
 		object := &metav1.PartialObjectMetadata{}
@@ -110,8 +111,8 @@ func (e *Engine) deleteTenant(ctx context.Context, tenant *v1beta1.Tenant) error
 	return nil
 }
 
-// free removes the operator's finalizer of a Tenant that is being deleted, unless this is a dry run, and
-// leaves those of others.
+// free removes the operator's finalizer from a Tenant that is being deleted, unless this is a dry run,
+// and keeps others' finalizers.
 func (e *Engine) free(ctx context.Context, deleted *v1beta1.Tenant) error {
 	if e.options.DryRun {
 		return nil
@@ -136,7 +137,7 @@ func (e *Engine) free(ctx context.Context, deleted *v1beta1.Tenant) error {
 	return nil
 }
 
-// deleteAll takes away what the Tenant stands for, and waits for finalizers.
+// deleteAll removes everything provisioned for the Tenant, and waits for finalizers.
 func (e *Engine) deleteAll(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion, error) {
 	var total Deletion
 	err := poll(ctx, func() (bool, error) {
@@ -160,7 +161,7 @@ func (e *Engine) deleteAll(ctx context.Context, tenant *v1beta1.Tenant) (*Deleti
 	return &total, err
 }
 
-// awayByOperator deletes a Tenant and waits until the operator has done the rest.
+// awayByOperator deletes a Tenant and waits until the operator has finished.
 func (e *Engine) awayByOperator(ctx context.Context, tenant *v1beta1.Tenant, namespaces bool) (*Deletion, error) {
 	if namespaces {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`))
@@ -184,7 +185,7 @@ func (e *Engine) awayByOperator(ctx context.Context, tenant *v1beta1.Tenant, nam
 	return deletion, e.awaitEnd(ctx, deletion.Deleted)
 }
 
-// awaitGone waits until there is no object of a name.
+// awaitGone waits until no object has a name.
 func (e *Engine) awaitGone(ctx context.Context, object client.Object) error {
 	return poll(ctx, func() (bool, error) {
 		err := e.client.Get(ctx, client.ObjectKeyFromObject(object), object)

@@ -22,7 +22,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// Findings of Check besides those about permissions.
+// Findings of Check other than those about permissions.
 const (
 	findingNoDefaultDeny        = "NoDefaultDeny"
 	findingDrift                = "Drift"
@@ -35,8 +35,8 @@ const (
 	findingNoPermissions        = "NoPermissions"
 )
 
-// Check returns what is wrong with a Tenant, or with all of them if no name is given. It
-// changes nothing, whatever the Options say. What takes permissions that whoever asks lacks is unchecked.
+// Check returns what is wrong with a Tenant, or with all of them if no name is given. It changes nothing,
+// whatever the Options say. Checks that need permissions that the caller lacks are unchecked.
 func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, []resource.Unchecked, error) {
 	options := e.options
 	options.DryRun = true
@@ -69,7 +69,8 @@ func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, []
 	return c.found, c.unchecked(), nil
 }
 
-// sort orders the findings by Tenant, namespace and kind. What holds up the rest is first.
+// sort orders the findings by Tenant, namespace and kind. Findings that block others come
+// first.
 func (c *checker) sort() {
 	rank := func(f resource.Finding) int {
 		if f.ID == string(policy.ReasonNotOwned) && f.Object.Kind == kindNamespace {
@@ -87,23 +88,23 @@ type checker struct {
 	*Engine
 	*world
 	found []resource.Finding
-	// lacking are permissions to write without which there is no dry run.
+	// lacking are missing permissions to write, without which there is no dry run.
 	lacking []string
 	roles   map[rbacv1.RoleRef][]rbacv1.PolicyRule // those of ClusterRoles
-	empty   map[rbacv1.RoleRef]bool                // ClusterRoles that should have been filled in
+	empty   map[rbacv1.RoleRef]bool                // ClusterRoles whose aggregation is empty
 }
 
-// maxMessage bounds what is said of one object.
+// maxMessage bounds the text about one object.
 const maxMessage = 1000
 
 // add adds a finding about a Tenant, "" if it is about the cluster.
 func (c *checker) add(tenant string, f resource.Finding) {
-	f.Tenant, f.Severity, f.Message = tenant, resource.Error, policy.Shown(f.Message, maxMessage) // texts in a cluster are anybody's
+	f.Tenant, f.Severity, f.Message = tenant, resource.Error, policy.Shown(f.Message, maxMessage) // anybody can choose texts in a cluster
 	c.found = append(c.found, f)
 }
 
-// mended gives a finding the command that makes what a Tenant stands for. Without consent to take over
-// a namespace, that command writes nothing.
+// mended adds to a finding the command that provisions a Tenant. Without consent to take over a
+// namespace, that command writes nothing.
 func (c *checker) mended(tenant string, f resource.Finding) resource.Finding {
 	f.Command = "landwaiter tenant add " + resource.ShellWord(tenant)
 	if slices.ContainsFunc(c.found, func(f resource.Finding) bool {
@@ -114,8 +115,8 @@ func (c *checker) mended(tenant string, f resource.Finding) resource.Finding {
 	return f
 }
 
-// orphans finds namespaces whose Tenant went without what it stood for, as when somebody
-// removed its finalizer.
+// orphans finds namespaces whose Tenant was deleted without its objects, such as after
+// somebody removed its finalizer.
 func (c *checker) orphans() {
 	for i := range c.namespaces {
 		namespace := &c.namespaces[i]
@@ -145,7 +146,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 			continue
 		}
 		if slices.ContainsFunc(c.found, func(f resource.Finding) bool { return f.ID == findingLeftoverBinding && f.Object == problem.Object }) {
-			continue // makers has found it
+			continue // makers found it
 		}
 		c.add(tenant.Name, resource.Finding{ID: string(problem.Reason), Object: problem.Object, Message: problem.Message})
 	}
@@ -163,7 +164,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	}
 	for _, namespace := range report.Namespaces {
 		if c.namespace(namespace) == nil {
-			continue // it is a difference already
+			continue // it is already reported as a difference
 		}
 		if err := c.network(ctx, tenant, namespace); err != nil {
 			return err
@@ -172,12 +173,12 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	return nil
 }
 
-// drifted finds an object that is not as a Tenant says.
+// drifted finds an object that differs from what its Tenant says.
 func (c *checker) drifted(tenant string, outcome Outcome) {
 	c.add(tenant, c.mended(tenant, resource.Finding{ID: findingDrift, Object: outcome.Object, Message: fmt.Sprintf("is not as the Tenant says (%s)", outcome.Result)}))
 }
 
-// trust finds trust that developers can change. In the home namespace there are none.
+// trust finds trust material that developers can change. In the home namespace there is none.
 func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	if namespace == tenant.Spec.HomeNamespace {
 		return nil
@@ -189,14 +190,14 @@ func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace s
 		}
 		resources = append(resources, objectsIn(list)...)
 	}
-	// What the home namespace has is out of the reach of developers.
+	// Developers cannot reach the content of the home namespace.
 	for _, f := range resource.Exposures(resources...) {
 		c.add(tenant.Name, resource.Finding{ID: findingTrustWithinReach, Object: f.Resource, Message: fmt.Sprintf("its %s can be written by developers (edit)", f.Object.Kind), Fix: "move it to the home namespace; or " + f.Fix})
 	}
 	return nil
 }
 
-// bindings finds roles that reach further than their namespace, and permissions of the default
+// bindings finds roles with permissions beyond their namespace, and permissions of the default
 // account.
 func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	var bindings rbacv1.RoleBindingList
@@ -221,7 +222,7 @@ func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespac
 	return nil
 }
 
-// rules returns what a role allows, nothing if it does not exist.
+// rules returns the rules of a role, nothing if it does not exist.
 func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
 	if known, ok := c.roles[ref]; ok {
 		return known, nil
@@ -247,7 +248,7 @@ func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRe
 	return rules, nil
 }
 
-// network looks for a policy that denies whatever no other allows.
+// network looks for a policy that denies everything that no other policy allows.
 func (c *checker) network(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	if tenant.Spec.Isolation.Network == v1beta1.NetworkIsolationOpen {
 		return nil
@@ -268,7 +269,7 @@ func deniesByDefault(p networkingv1.NetworkPolicy) bool {
 		slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) && slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 }
 
-// pods finds workloads in a home namespace that is kept for trust and credentials.
+// pods finds workloads in a home namespace that is only for trust and credentials.
 func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	if namespace != tenant.Spec.HomeNamespace || len(tenant.Spec.Namespaces) == 0 && tenant.Spec.NamespacePrefix == "" {
 		return nil
@@ -286,7 +287,7 @@ func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace st
 }
 
 // CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
-// permissions of somebody in the team reach, and which checks need more.
+// permissions of a team member allow, and which checks need more.
 func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []resource.Finding, unchecked []resource.Unchecked, err error) {
 	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}, empty: map[rbacv1.RoleRef]bool{}}
 	unchecked = []resource.Unchecked{{IDs: []string{findingConflict, findingDrift, findingLeftoverBinding, findingNoTenant}, Missing: "list tenants.landwaiter.dev and namespaces", Why: "you cannot list Tenants and namespaces"}}
@@ -320,8 +321,8 @@ func appliers() []schema.GroupVersionKind {
 	}
 }
 
-// flux finds Kustomizations and HelmReleases that apply a source of another namespace, or
-// act as another account than the Tenant's.
+// flux finds Kustomizations and HelmReleases that apply a source of another namespace, or use
+// an account other than the Tenant's.
 func (c *checker) flux(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	for _, kind := range appliers() {
 		list := &unstructured.UnstructuredList{}

@@ -14,12 +14,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// orphan makes Flux leave alone what it applied: suspend for versions that do not know
-// deletionPolicy.
+// orphan makes Flux keep the objects that it applied: suspend is for versions that do not
+// know deletionPolicy.
 const orphan = `{"spec":{"suspend":true,"deletionPolicy":"Orphan"}}`
 
-// Finalizer keeps a Tenant until the operator has taken away what it stands for. Without
-// an operator no Tenant has it.
+// Finalizer keeps a Tenant until the operator has removed everything provisioned for it.
+// Without an operator no Tenant has it.
 const Finalizer = v1beta1.FinalizerOperator
 
 // Deletion is the outcome of [Engine.Delete].
@@ -27,15 +27,15 @@ type Deletion struct {
 	Report
 	// Pending are objects whose finalizers have not ended: call Delete again.
 	Pending []policy.ObjectRef
-	// Deleted, Kept and Adopted are the Tenant's namespaces, by what became of them.
+	// Deleted, Kept and Adopted are the Tenant's namespaces, by outcome.
 	Deleted, Kept, Adopted []string
-	// Freed says that no operator runs, so the finalizer of the operator goes as well.
+	// Freed says that no operator runs, so the operator's finalizer is removed as well.
 	Freed bool
 }
 
-// Delete takes away what a Tenant stands for, and leaves the Tenant itself. It works from
-// labels, so it may be repeated, and finishes what an earlier call began. Objects of Flux
-// go first and completely, while their account still has its permissions. A namespace that has
+// Delete removes everything provisioned for a Tenant, but not the Tenant itself. It works from
+// labels, so it may be repeated, and finishes an earlier call. It removes objects of Flux
+// first and completely, while their account still has its permissions. A namespace that has
 // become reserved stays, with the binding by which Landwaiter reads there.
 func (e *Engine) Delete(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion, error) {
 	deletion := &Deletion{}
@@ -79,8 +79,8 @@ func (e *Engine) Delete(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion,
 	return deletion, nil
 }
 
-// endMaker removes the binding that lets the account make namespaces, whoever made it, or
-// reports it: without its Tenant no guardrail keeps the account to the prefix.
+// endMaker removes the binding that lets the account create namespaces, whoever created it,
+// or reports it: without its Tenant no guardrail limits the account to the prefix.
 func (e *Engine) endMaker(ctx context.Context, tenant *v1beta1.Tenant, report *Report) error {
 	binding, err := e.makerOf(ctx, tenant)
 	if binding == nil || err != nil {
@@ -96,7 +96,7 @@ func (e *Engine) endMaker(ctx context.Context, tenant *v1beta1.Tenant, report *R
 	return e.drop(ctx, &item{PartialObjectMetadata: metadata(binding)}, false, report)
 }
 
-// take removes one object. One of Flux is pending until its finalizers have ended.
+// take removes one object. An object of Flux is pending until its finalizers have ended.
 func (e *Engine) take(ctx context.Context, tenant *v1beta1.Tenant, found *item, deletion *Deletion) error {
 	if found.kind.Kind == kindKustomization && tenant.Spec.NamespaceReclaimPolicy != v1beta1.NamespaceReclaimPolicyDeleteCreated && !e.options.DryRun && found.DeletionTimestamp == nil {
 		object := found.DeepCopy()
@@ -120,7 +120,7 @@ func (e *Engine) take(ctx context.Context, tenant *v1beta1.Tenant, found *item, 
 	return nil
 }
 
-// leave deletes a namespace that was made for the Tenant, or releases it.
+// leave deletes a namespace that was created for the Tenant, or releases it.
 func (e *Engine) leave(ctx context.Context, tenant *v1beta1.Tenant, namespace *corev1.Namespace, doomed bool, deletion *Deletion) error {
 	switch {
 	case doomed:

@@ -22,32 +22,32 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// ErrNoGuardrail says that the API server would let the operator's account do what the
-// operator guardrails must refuse.
+// ErrNoGuardrail says that the API server would permit the operator's account something that
+// the operator guardrails must refuse.
 var ErrNoGuardrail = errors.New("the operator guardrails are not in force")
 
 const (
-	// guardrailTimeout bounds one question.
+	// guardrailTimeout bounds one request.
 	guardrailTimeout = 10 * time.Second
-	// guardrailRetry is the pause after a question that was not answered.
+	// guardrailRetry is the pause after a request without an answer.
 	guardrailRetry = 5 * time.Second
-	// startTries and startPause give the API server a moment to load a guardrail that was
-	// just installed, or a Tenant that was just made.
+	// startTries and startPause give the API server time to load a new guardrail, or a new
+	// Tenant.
 	startTries = 5
-	// askedTenants is how many Tenants are looked at for one that the guardrails know.
+	// askedTenants is the number of Tenants that are tried to find one that the guardrails know.
 	askedTenants = 20
 	startPause   = 500 * time.Millisecond
 )
 
 // Guardrail names the ValidatingAdmissionPolicies that confine the operator's account: the first
-// to namespaces of Tenants, the second to what each Tenant says. Its permissions alone would let
+// to namespaces of Tenants, the second to each Tenant's content. Its permissions alone would let
 // it make anybody admin anywhere.
 type Guardrail struct {
 	// Policy is the name of the first.
 	Policy string
 	// Tenants is the name of the second.
 	Tenants string
-	// Interval is how often it is looked at while the operator runs.
+	// Interval is how often the guardrails are checked while the operator runs.
 	Interval time.Duration
 }
 
@@ -57,16 +57,16 @@ type proof struct {
 
 	client client.Client
 	log    *logrus.Logger
-	// both says that the last round that was answered proved the second policy too.
+	// both says that the last answered round proved the second policy, too.
 	both atomic.Bool
 }
 
 // errUnlisted says that the first policy refuses everything about a Tenant.
 var errUnlisted = errors.New("it " + waitsForList)
 
-// all asks the API server, by dry runs, for what each policy must refuse. The error is
-// [ErrNoGuardrail] if the API server would allow it, and another one if somebody else refused, or
-// nobody answered. Without Tenants the second policy has nothing to refuse.
+// all sends, as dry runs, requests that each policy must refuse. The error is [ErrNoGuardrail] if
+// the API server would permit one, and another one if somebody else refused, or nobody answered.
+// Without Tenants the second policy has nothing to refuse.
 func (f *proof) all(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, guardrailTimeout)
 	defer cancel()
@@ -101,10 +101,10 @@ func (f *proof) all(ctx context.Context) error {
 	return nil
 }
 
-// of returns nil if both policies have been proven, by this Tenant if no other one could
-// prove the second. Until then nothing may be done for a Tenant. The errors are those of
-// [proof.all], and one that says that Landwaiter has not listed the Tenant yet. Nil proves
-// nothing and asks for nothing: it is what [RunOptions.InsecureNoGuardrail] stands for.
+// of returns nil if both policies have been proven, the second one with this Tenant if no
+// other one could. Until then nothing may be done for a Tenant. It returns the errors of
+// [proof.all], and one for a Tenant that Landwaiter has not listed yet. A nil proof proves
+// nothing and sends nothing: it is for [RunOptions.InsecureNoGuardrail].
 func (f *proof) of(ctx context.Context, tenant *v1beta1.Tenant) error {
 	if f == nil || f.both.Load() {
 		return nil
@@ -118,7 +118,7 @@ func (f *proof) of(ctx context.Context, tenant *v1beta1.Tenant) error {
 	return nil
 }
 
-// bounds asks for what the second policy must refuse of a Tenant.
+// bounds sends a request about a Tenant that the second policy must refuse.
 func (f *proof) bounds(ctx context.Context, tenant *v1beta1.Tenant) error {
 	err := f.refuses(ctx, f.Tenants, stray(tenant), "give a namespace to a Tenant that does not have it")
 	if err != nil && strings.Contains(err.Error(), unlisted) {
@@ -140,8 +140,8 @@ func stray(tenant *v1beta1.Tenant) *corev1.Namespace {
 		Labels: map[string]string{v1beta1.LabelTenant: tenant.Name, onboard.LabelPodSecurity + "enforce": "restricted"}}}
 }
 
-// refuses asks for an object that a policy must refuse. The proof is the policy's own message, which
-// ends with its name: Kubernetes promises to show the message and nothing about the words around it.
+// refuses sends an object that a policy must refuse. The proof is the policy's own message, which
+// ends with its name: Kubernetes promises to show the message, but not the text around it.
 func (f *proof) refuses(ctx context.Context, policy string, forbidden client.Object, it string) error {
 	err := f.client.Create(ctx, forbidden, client.DryRunAll)
 	switch {
@@ -154,14 +154,14 @@ func (f *proof) refuses(ctx context.Context, policy string, forbidden client.Obj
 	return fmt.Errorf("ValidatingAdmissionPolicy %s was not seen to refuse what it must; if another policy or webhook did, exempt the operator's account from that one: %w", policy, err)
 }
 
-// await is all, tried for a moment.
+// await repeats all for a moment.
 func (f *proof) await(ctx context.Context) error {
 	return retry.OnError(wait.Backoff{Steps: startTries, Duration: min(startPause, f.Interval)},
 		func(error) bool { return ctx.Err() == nil }, func() error { return f.all(ctx) })
 }
 
-// Start implements manager.Runnable: it returns an error, which ends the operator, once
-// the operator guardrails have not been proven for an interval.
+// Start implements manager.Runnable: it returns an error, which ends the operator, if the
+// operator guardrails have not been proven for an interval.
 func (f *proof) Start(ctx context.Context) error {
 	proven, pause := time.Now(), f.Interval
 	for {
@@ -190,6 +190,6 @@ func (f *proof) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that waits for
-// the lease is to end as well.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that waits for the
+// lease must end as well.
 func (*proof) NeedLeaderElection() bool { return false }

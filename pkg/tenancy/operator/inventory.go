@@ -20,7 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// Kinds that are treated apart.
+// Kinds that need special handling.
 const (
 	kindNamespace          = "Namespace"
 	kindRoleBinding        = "RoleBinding"
@@ -36,8 +36,8 @@ type kind struct {
 	schema.GroupVersionKind
 	// optional kinds may be unknown to the API server, or not granted.
 	optional bool
-	// restricts says that objects of the kind only take away: they stay in a namespace
-	// that leaves its Tenant.
+	// restricts says that objects of the kind only restrict: they stay in a namespace that
+	// leaves its Tenant.
 	restricts bool
 	// mutation objects come and go with a Tenant's Stores.
 	mutation bool
@@ -48,9 +48,9 @@ func (k kind) flux() bool {
 	return strings.HasSuffix(k.Group, ".toolkit.fluxcd.io")
 }
 
-// kinds returns the kinds of a Tenant's objects, in the order in which they are removed:
-// what applies manifests goes while its account still has its permissions, then what asks
-// Landwaiter on the Tenant's behalf, then permissions.
+// kinds returns the kinds of a Tenant's objects, in the order of removal: first objects that
+// apply manifests, while their account still has its permissions, then those that query
+// Landwaiter for the Tenant, then permissions.
 func kinds() []kind {
 	of := func(group, version, name string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: group, Version: version, Kind: name}
@@ -82,7 +82,7 @@ type item struct {
 	kind kind
 }
 
-// inventory is what carries a Tenant's labels, namespaces apart.
+// inventory has the objects with a Tenant's labels, except namespaces.
 type inventory struct {
 	items    []*item // in the order of kinds
 	versions map[policy.ObjectRef]string
@@ -91,13 +91,14 @@ type inventory struct {
 // version returns the resource version of an object, "" if it is not the Tenant's.
 func (i *inventory) version(object client.Object) string { return i.versions[refOf(object)] }
 
-// labelsOf returns the labels of what a Tenant stands for. Anybody may name a Tenant on an
-// object of their own; that it is the platform's, guardrails let only the platform say.
+// labelsOf returns the labels of the objects of a Tenant. Anybody may name a Tenant on their
+// own objects; guardrails let only the platform set the label that marks an object as the
+// platform's.
 func labelsOf(tenant string) client.MatchingLabels {
 	return client.MatchingLabels{v1beta1.LabelTenant: tenant, v1beta1.LabelOwner: v1beta1.OwnerPlatform}
 }
 
-// owned lists what carries a Tenant's labels, in some namespaces if these are given.
+// owned lists the objects with a Tenant's labels, in the given namespaces if any.
 func (e *Engine) owned(ctx context.Context, tenant string, only ...string) (*inventory, error) {
 	options := []client.ListOption{labelsOf(tenant)}
 	if len(only) == 1 {
@@ -148,7 +149,7 @@ func metadata(object client.Object) metav1.PartialObjectMetadata {
 type Row struct {
 	Name        string `json:"name"`
 	Home        string `json:"homeNamespace"`
-	Namespaces  int    `json:"namespaces"` // besides the home namespace
+	Namespaces  int    `json:"namespaces"` // without the home namespace
 	PolicyLevel string `json:"policyLevel"`
 	Reconciler  string `json:"reconciler,omitempty"` // namespace/name of its account, "" if it has none
 	// Ready and Provisioned are statuses of conditions, with the reason unless True. Provisioned of a
@@ -157,10 +158,10 @@ type Row struct {
 	Provisioned string `json:"provisioned"`
 }
 
-// NamespaceRow is one namespace that some tenant has.
+// NamespaceRow is one namespace of some tenant.
 type NamespaceRow struct {
 	Namespace string `json:"namespace"`
-	Name      string `json:"name"`             // of the Tenant, or what flux-multitenant-demo calls the tenant
+	Name      string `json:"name"`             // the Tenant, or flux-multitenant-demo's tenant
 	Tenant    string `json:"tenant,omitempty"` // "" if no Tenant has it
 	Status    string `json:"status"`
 }
@@ -200,7 +201,7 @@ func conditionText(tenant *v1beta1.Tenant, kind string) string {
 	return string(condition.Status) + ": " + condition.Reason
 }
 
-// Namespaces returns the namespaces that carry a tenant's label, by name.
+// Namespaces returns the namespaces with a tenant's label, by name.
 func (e *Engine) Namespaces(ctx context.Context) ([]NamespaceRow, error) {
 	var namespaces corev1.NamespaceList
 	if err := e.reader.List(ctx, &namespaces); err != nil {

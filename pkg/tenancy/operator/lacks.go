@@ -9,15 +9,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// notPermitted matches what the API server says to somebody without a permission. A policy that refuses a request, or a
-// guardrail, says something else.
+// notPermitted matches the API server's message about a missing permission. A policy or a guardrail has another
+// message.
 var notPermitted = regexp.MustCompile(`User "[^"]*" cannot (\w+) resource "([^"]+)"(?: in API group "([^"]*)")?`)
 
-// escalation is what it says to somebody who binds a role with more permissions than their own.
+// escalation is its message about binding a role with more permissions than one's own.
 const escalation = "is attempting to grant RBAC permissions not currently held"
 
-// lacks notes that the last problem is one of the permissions of whoever asks, if it is. Would is what would have become
-// of the object.
+// lacks records in the last problem that the caller lacks a permission, if so. Would is the predicted result for the
+// object.
 func (r *Report) lacks(err error, would Result) {
 	last := &r.Problems[len(r.Problems)-1]
 	if match := notPermitted.FindStringSubmatch(err.Error()); match != nil {
@@ -27,7 +27,8 @@ func (r *Report) lacks(err error, would Result) {
 	}
 }
 
-// incomparable says what could not be compared with the Tenant, because a dry run takes the permission to write.
+// incomparable says which objects could not be compared with the Tenant, because a dry run requires the
+// permission to write.
 func (c *checker) incomparable(problems []Problem) {
 	for _, p := range problems {
 		if p.lacks != "" && p.would == "" && !slices.Contains(c.lacking, p.lacks) {
@@ -36,7 +37,7 @@ func (c *checker) incomparable(problems []Problem) {
 	}
 }
 
-// unchecked returns what Check could not compare, all permissions at once.
+// unchecked returns the objects that Check could not compare, all permissions together.
 func (c *checker) unchecked() []resource.Unchecked {
 	if len(c.lacking) == 0 {
 		return nil

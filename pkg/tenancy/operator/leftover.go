@@ -13,13 +13,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// clusterReader ends the name of the chart's ClusterRole with which a team's admins read the rules of the cluster. The
+// clusterReader is the suffix of the chart's ClusterRole with which a team's admins read the cluster's rules. The
 // pages bind it as NAME-cluster-reader.
 const clusterReader = "-cluster-reader"
 
-// LeftOver returns the ClusterRoleBindings that stay when a Tenant goes, because a cluster admin made them by hand for
-// the team's people: those that let them read the cluster's rules, and their Tenant. Those of people of other Tenants
-// too are left out, because these still need them. It returns none if the engine's account may not list them.
+// LeftOver returns the ClusterRoleBindings that stay after a Tenant, because a cluster admin created them by hand for
+// the team's people: those that let them read the cluster's rules, and their Tenant. It leaves out bindings of people
+// who are also in another Tenant, which still needs them. It returns none if the engine's account may not list them.
 func (e *Engine) LeftOver(ctx context.Context, tenant *v1beta1.Tenant) ([]string, error) {
 	var bindings rbacv1.ClusterRoleBindingList
 	if err := e.client.List(ctx, &bindings); err != nil {
@@ -43,7 +43,7 @@ func (e *Engine) LeftOver(ctx context.Context, tenant *v1beta1.Tenant) ([]string
 		binding := &bindings.Items[i]
 		theirs := len(binding.Subjects) > 0 && !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return !slices.Contains(people, s) })
 		switch {
-		case binding.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform: // goes with the Tenant
+		case binding.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform: // it is deleted with the Tenant
 		case binding.Name == onboard.TenantReader(tenant.Name),
 			strings.HasSuffix(binding.RoleRef.Name, clusterReader) && (theirs || binding.Name == tenant.Name+clusterReader):
 			names = append(names, binding.Name)

@@ -20,16 +20,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// member is a namespace of a Tenant that is to be provisioned.
+// member is a namespace of a Tenant to provision.
 type member struct {
 	name string
-	// existing is nil if the namespace is to be made.
+	// existing is nil for a namespace to create.
 	existing *corev1.Namespace
 	adopt    bool
 }
 
-// members returns the namespaces to provision, the home namespace first, and reports why others are not.
-// Without the home namespace there are none.
+// members returns the namespaces to provision, the home namespace first, and why others are not. Without
+// the home namespace there are none.
 func (e *Engine) members(ctx context.Context, w *world, tenant *v1beta1.Tenant, report *Report) ([]member, error) {
 	var found []member
 	for _, namespace := range w.tenants.Namespaces(tenant, w.namespaces) {
@@ -62,7 +62,8 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, n
 		report.problem(policy.ReasonNotOwned, ref, "namespace %s is being deleted: wait until it is gone", namespace.Name)
 		return nil, nil
 	case v1beta1.NamespaceMissing:
-		// The reader may lag behind, and a namespace that somebody has just made is theirs.
+		// The reader may lag behind, and a namespace that somebody has just created belongs to
+		// them.
 		live := &corev1.Namespace{}
 		err := e.client.Get(ctx, client.ObjectKey{Name: namespace.Name}, live)
 		if err == nil {
@@ -80,7 +81,7 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, n
 		return m, nil
 	}
 	whose := "belongs to no Tenant"
-	if label := existing.Labels[v1beta1.LabelTenant]; label != "" { // as in a restore whose Tenants come one after the other
+	if label := existing.Labels[v1beta1.LabelTenant]; label != "" { // as in a restore that creates Tenants one after the other
 		whose = fmt.Sprintf("carries the label of Tenant %s, which does not claim it", label)
 	}
 	if e.options.Adopt {
@@ -95,7 +96,7 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, n
 	return nil, nil
 }
 
-// pods says how many pods a namespace has, for an admin who is about to adopt it.
+// pods counts the pods of a namespace, for an admin who is about to adopt it.
 func (e *Engine) pods(ctx context.Context, namespace string) string {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
@@ -108,7 +109,7 @@ func (e *Engine) pods(ctx context.Context, namespace string) string {
 	return fmt.Sprintf("%d pods", len(list.Items))
 }
 
-// reserved reports whether a namespace is of the system.
+// reserved reports whether a namespace belongs to the system.
 func (e *Engine) reserved(name string) bool {
 	return onboard.IsSystemNamespace(name) || name == e.options.Onboard.Landwaiter.Namespace || slices.Contains(e.options.Reserved, name)
 }
@@ -118,8 +119,8 @@ func strictness(level string) int {
 	return slices.Index([]string{"privileged", "baseline", "restricted"}, level)
 }
 
-// mark completes a rendered Namespace: what made it, and, where others set a stricter pod
-// security, that one.
+// mark completes a rendered Namespace: with its origin and, if others set a stricter pod
+// security level, that level.
 func (m *member) mark(rendered client.Object, tenant string) {
 	annotations, labels := rendered.GetAnnotations(), rendered.GetLabels()
 	if annotations == nil {
@@ -149,7 +150,7 @@ func (m *member) mark(rendered client.Object, tenant string) {
 	rendered.SetLabels(labels)
 }
 
-// made reports whether a namespace was made for a Tenant, and may go with it.
+// made reports whether a namespace was created for a Tenant, and may be deleted with it.
 func made(namespace client.Object, tenant string) bool {
 	return namespace.GetAnnotations()[v1beta1.AnnotationCreated] == tenant && namespace.GetLabels()[v1beta1.LabelTenant] == tenant
 }
@@ -178,9 +179,10 @@ func applied(object client.Object) bool {
 	})
 }
 
-// counted reports whether Kubernetes' quota controller has counted what a ResourceQuota limits
-// of Landwaiter's resources. Until then the API server may refuse them: "status unknown for quota".
-// It never counts resources that the cluster does not know, which a Tenant may limit too.
+// counted reports whether Kubernetes' quota controller has counted a ResourceQuota's limits on
+// Landwaiter's resources. Until then the API server may refuse such resources: "status unknown for
+// quota". The controller never counts resources that the cluster does not know, which a Tenant may
+// also limit.
 func counted(quota *corev1.ResourceQuota) bool {
 	if !equality.Semantic.DeepEqual(quota.Spec.Hard, quota.Status.Hard) {
 		return false
@@ -194,7 +196,8 @@ func counted(quota *corev1.ResourceQuota) bool {
 	return true
 }
 
-// expectCount notes a ResourceQuota, as the API server answered, that is not counted yet.
+// expectCount records a ResourceQuota, as returned by the API server, that is not counted
+// yet.
 func (r *Report) expectCount(live *unstructured.Unstructured) error {
 	if live.GetKind() != kindResourceQuota {
 		return nil
@@ -210,7 +213,7 @@ func (r *Report) expectCount(live *unstructured.Unstructured) error {
 }
 
 // Uncounted returns those of some ResourceQuotas that Kubernetes' quota controller has not counted
-// yet. One that is gone is not among them.
+// yet, without deleted ones.
 func (e *Engine) Uncounted(ctx context.Context, quotas []policy.ObjectRef) (left []policy.ObjectRef, err error) {
 	for _, ref := range quotas {
 		quota := &corev1.ResourceQuota{}
@@ -225,7 +228,7 @@ func (e *Engine) Uncounted(ctx context.Context, quotas []policy.ObjectRef) (left
 	return left, nil
 }
 
-// SayUncounted says what it means that ResourceQuotas, one at least, are not counted.
+// SayUncounted explains the effect of uncounted ResourceQuotas, one at least.
 func SayUncounted(quotas []policy.ObjectRef) string {
 	which, are := quotas[0].String(), "is"
 	if len(quotas) > 1 {

@@ -24,31 +24,30 @@ import (
 )
 
 const (
-	// labelManagedBy marks the mutation objects that the operator keeps.
+	// labelManagedBy marks the mutation objects that the operator manages.
 	labelManagedBy = "app.kubernetes.io/managed-by"
-	// planPause collects changes, because one plan answers all of them.
+	// planPause collects changes, because one plan covers all of them.
 	planPause = time.Second
-	// replan is how often the plan is made without a reason: a new CA of
-	// Landwaiter's certificate is announced ten minutes before it is used.
+	// replan is how often the plan is computed without a change: a new CA of Landwaiter's
+	// certificate is announced ten minutes before it is used.
 	replan = time.Minute
 )
 
-// Mutation keeps the Providers and Assigns by which tags are pinned.
+// Mutation configures the Providers and Assigns that pin tags.
 type Mutation struct {
 	// Pins returns whether the policies among some objects pin the tags of a namespace, "" for those
-	// that do not exist yet. If it is nil, the operator keeps no such objects, and the chart does.
+	// that do not exist yet. If it is nil, the operator manages no such objects, and the chart does.
 	Pins func(resource.Objects) func(namespace string) bool
-	// Objects is what they have in common; its CABundle is copied from the Provider for
-	// verification.
+	// Objects is their common part; its CABundle is copied from the Provider for verification.
 	Objects onboard.Mutation
 	// Exempt are namespaces whose tags are never pinned.
 	Exempt []string
-	// Limit is how many sets with Stores of their own there are at most: each costs every
-	// admission in the cluster.
+	// Limit is the number of sets with their own Stores: each costs every admission in the
+	// cluster.
 	Limit int
 }
 
-// pinner keeps the objects that pin tags. Its requests are all the same.
+// pinner manages the objects that pin tags. Its requests are all equal.
 type pinner struct {
 	Mutation
 	engine *Engine
@@ -59,11 +58,11 @@ type pinner struct {
 
 	mu      sync.Mutex
 	refused []string
-	applied map[policy.ObjectRef]string // the content that was applied last
+	applied map[policy.ObjectRef]string // the last applied content
 	fresh   time.Time                   // when everything was applied last
 }
 
-// refuses reports whether the Stores of a Tenant are past the limit.
+// refuses reports whether the Stores of a Tenant exceed the limit.
 func (p *pinner) refuses(tenant string) bool {
 	if p == nil {
 		return false
@@ -91,7 +90,7 @@ func (p *pinner) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	return reconcile.Result{RequeueAfter: replan}, p.announce(ctx, plan.Refused)
 }
 
-// pinnings returns what holds in each namespace, and in those that do not exist yet.
+// pinnings returns the settings of each namespace, and of those that do not exist yet.
 func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) {
 	var tenants v1beta1.TenantList
 	var policies v1beta1.VerificationPolicyList
@@ -112,7 +111,7 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 		}
 	}
 	objects.Resources = slices.Concat(objects.Resources, objectsIn(&policies), objectsIn(&everywhere))
-	// What policies say about tags needs none of the Verifiers that they name.
+	// Settings for tags in policies do not depend on the Verifiers that they name.
 	pins := p.Pins(objects)
 	withStores := map[string]bool{}
 	for i := range stores.Items {
@@ -128,8 +127,8 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 	return found, pins(""), nil
 }
 
-// authority returns that of Landwaiter's certificate, which the leading replica keeps in
-// the Provider for verification.
+// authority returns the CA of Landwaiter's certificate, which the leader writes to the
+// Provider for verification.
 func (p *pinner) authority(ctx context.Context) ([]byte, error) {
 	provider := &unstructured.Unstructured{}
 	provider.SetGroupVersionKind(providerKind())
@@ -152,7 +151,7 @@ func (p *pinner) put(ctx context.Context, objects []*unstructured.Unstructured) 
 		last, p.fresh = nil, time.Now()
 	}
 	applied := map[policy.ObjectRef]string{}
-	p.applied = nil // unless all goes well
+	p.applied = nil // unless everything succeeds
 	for _, object := range objects {
 		content, err := json.Marshal(object)
 		if err != nil {
@@ -194,7 +193,7 @@ func (p *pinner) put(ctx context.Context, objects []*unstructured.Unstructured) 
 	return nil
 }
 
-// announce tells the Tenants whose Stores are past the limit, or no longer are.
+// announce triggers the Tenants whose Stores newly exceed the limit, or no longer do.
 func (p *pinner) announce(ctx context.Context, refused []string) error {
 	p.mu.Lock()
 	last := p.refused

@@ -1,8 +1,8 @@
-// Package operator brings what Tenants stand for to the API server, takes it away again,
-// and finds where the cluster differs. The commands use it with the permissions of a cluster
-// admin, `landwaiter-server operate` with those of an account of its own. It refuses to take over
-// a namespace without the admin's word, to touch namespaces that no Tenant has, and, as
-// the operator, to work without the guardrail that bounds its permissions.
+// Package operator provisions Tenants at the API server, removes what it provisioned, and finds
+// differences. The commands use it with the permissions of a cluster admin, `landwaiter-server
+// operate` with those of its own account. It never takes over a namespace without the admin's
+// consent, touches namespaces without a Tenant, or, as the operator, works without the guardrail
+// that limits its permissions.
 package operator
 
 import (
@@ -29,7 +29,7 @@ import (
 )
 
 // FieldManager applies Tenants and their objects, for commands and operator alike, so that
-// either may go on with what the other began.
+// either can continue the other's work.
 const FieldManager = "landwaiter-tenant"
 
 // Client limits. Onboarding is a burst of small writes; the API server's own priority and
@@ -41,14 +41,15 @@ const (
 
 // Options of an [Engine]. The zero value writes, and adopts nothing.
 type Options struct {
-	// Onboard is what objects depend on besides their Tenant; its Namespaces are filled in.
+	// Onboard is the input of objects other than their Tenant; its Namespaces are filled in.
 	Onboard onboard.Options
 	// DryRun asks the API server without changing anything.
 	DryRun bool
-	// Adopt permits to label namespaces that exist, if the Tenant asks for it. Only an
-	// admin's own command does.
+	// Adopt permits labelling existing namespaces, if the Tenant asks for it. Only an admin's
+	// own command sets it.
 	Adopt bool
-	// ClusterBindings permits to make ClusterRoles and ClusterRoleBindings. Only an admin's own command does.
+	// ClusterBindings permits creating ClusterRoles and ClusterRoleBindings. Only an admin's own command sets
+	// it.
 	ClusterBindings bool
 	// Reserved are namespaces that no Tenant may have.
 	Reserved []string
@@ -56,7 +57,7 @@ type Options struct {
 	Reader client.Reader
 }
 
-// Engine changes and reads what Tenants stand for.
+// Engine reads and changes the objects of Tenants.
 type Engine struct {
 	// client writes as [FieldManager], and in a dry run changes nothing.
 	client  client.Client
@@ -103,10 +104,10 @@ func New(c client.Client, options Options) *Engine {
 	return e
 }
 
-// Result says what happened to an object.
+// Result is the result for an object.
 type Result string
 
-// The results. In a dry run they say what would happen.
+// The results. In a dry run they are predictions.
 const (
 	Created   Result = "created"
 	Changed   Result = "changed"
@@ -115,25 +116,25 @@ const (
 	Released  Result = "released" // it stays, and is no longer the Tenant's
 )
 
-// Outcome is what happened to one object.
+// Outcome is the result for one object.
 type Outcome struct {
 	Object policy.ObjectRef `json:"object"`
 	Result Result           `json:"result"`
 }
 
-// Problem is something of a Tenant that was not done, and what to do about it.
+// Problem is a part of a Tenant that was not done, with the fix.
 type Problem struct {
 	Reason  policy.Reason    `json:"reason"`
 	Object  policy.ObjectRef `json:"object"`
 	Message string           `json:"message"`
 
-	lacks string // the permission that whoever asks lacks, "" for every other problem
-	would Result // what would have become of the object, if that is known all the same
+	lacks string // the permission that the caller lacks, "" for every other problem
+	would Result // the predicted result for the object, if known
 }
 
 // Report is the outcome of one call.
 type Report struct {
-	// Namespaces are those that were provisioned, the home namespace first.
+	// Namespaces are the provisioned ones, the home namespace first.
 	Namespaces []string
 	Outcomes   []Outcome
 	Problems   []Problem
@@ -141,9 +142,9 @@ type Report struct {
 	// were applied.
 	Uncounted []policy.ObjectRef
 
-	// refused says that a guardrail refused something that it may let pass in a moment.
+	// refused says that a guardrail refused something that it may permit in a moment.
 	refused bool
-	// unrestricted are namespaces, "" for all, with the restriction that they lack.
+	// unrestricted are namespaces, "" for all, with the missing restriction.
 	unrestricted map[string]policy.ObjectRef
 }
 
@@ -170,15 +171,14 @@ func refOf(object client.Object) policy.ObjectRef {
 	return policy.ObjectRef{Kind: object.GetObjectKind().GroupVersionKind().Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// world is what membership depends on.
+// world is the input of membership.
 type world struct {
 	all        []*v1beta1.Tenant
 	tenants    *resource.Tenants
 	namespaces []corev1.Namespace
 }
 
-// Assume makes a dry run go on as if a Tenant had been written, so that what comes after
-// it is judged as it would be.
+// Assume makes a dry run continue as if a Tenant had been written.
 func (e *Engine) Assume(tenant *v1beta1.Tenant) {
 	tenant = tenant.DeepCopy()
 	if tenant.CreationTimestamp.IsZero() {
@@ -187,8 +187,8 @@ func (e *Engine) Assume(tenant *v1beta1.Tenant) {
 	e.assumed = append(e.assumed, tenant)
 }
 
-// look reads Tenants and namespaces. The given Tenant takes the place of the one of its
-// name, or is the youngest.
+// look reads Tenants and namespaces. The given Tenant replaces the one with its name, or is
+// the youngest.
 func (e *Engine) look(ctx context.Context, tenant *v1beta1.Tenant) (*world, *v1beta1.Tenant, error) {
 	var tenants v1beta1.TenantList
 	if err := e.reader.List(ctx, &tenants); err != nil {
@@ -218,7 +218,7 @@ func (e *Engine) look(ctx context.Context, tenant *v1beta1.Tenant) (*world, *v1b
 	return &world{all: all, tenants: resource.NewTenants(all).Labelled(resource.LabelsOf(namespaces.Items)), namespaces: namespaces.Items}, tenant, nil
 }
 
-// explained wraps an error about Tenants, which says little where their CRD is missing.
+// explained wraps an error about Tenants, which is unclear if their CRD is missing.
 func explained(doing string, err error) error {
 	var discovery *apiutil.ErrResourceDiscoveryFailed
 	if meta.IsNoMatchError(err) || errors.As(err, &discovery) {
@@ -230,7 +230,7 @@ func explained(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// namespace returns a namespace that was listed, nil if there was none.
+// namespace returns a listed namespace, nil if there is none.
 func (w *world) namespace(name string) *corev1.Namespace {
 	i := slices.IndexFunc(w.namespaces, func(n corev1.Namespace) bool { return n.Name == name })
 	if i < 0 {

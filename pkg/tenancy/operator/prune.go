@@ -18,8 +18,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// prune removes what a Tenant no longer stands for, and releases namespaces that left it.
-// What other tools applied is theirs.
+// prune removes objects that a Tenant no longer has, and releases namespaces that left it. It
+// keeps objects of other tools.
 func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, rendered []*unstructured.Unstructured, existing *inventory, report *Report) error {
 	wanted := map[policy.ObjectRef]bool{}
 	for _, object := range rendered {
@@ -34,7 +34,7 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, re
 			at := w.namespace(namespace)
 			left = w.tenants.Holder(namespace) == nil || w.tenants.Holder(namespace).Name != tenant.Name
 			if at != nil && at.DeletionTimestamp != nil || !left && !slices.Contains(report.Namespaces, namespace) {
-				continue // it goes with its namespace, or waits until that is the Tenant's again
+				continue // it is deleted with its namespace, or waits until that belongs to the Tenant again
 			}
 		}
 		if err := e.drop(ctx, found, left, report); err != nil {
@@ -54,9 +54,9 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, re
 	return nil
 }
 
-// withdraw removes a Tenant's bindings in namespaces that have become reserved: anyone who has
-// them could change what the whole cluster trusts. The binding by which Landwaiter reads there
-// stays: the chart needs one of the same name.
+// withdraw removes a Tenant's bindings in namespaces that have become reserved: anyone bound
+// there could change what the whole cluster trusts. The binding by which Landwaiter reads
+// there stays: the chart needs one of the same name.
 func (e *Engine) withdraw(ctx context.Context, existing *inventory, report *Report) error {
 	for _, found := range existing.items {
 		if found.kind.Kind != kindRoleBinding || !e.reserved(found.Namespace) || !applied(found) || found.Name == onboard.RoleReferenceReader {
@@ -69,7 +69,7 @@ func (e *Engine) withdraw(ctx context.Context, existing *inventory, report *Repo
 	return nil
 }
 
-// drop removes an object, or releases it if it restricts a namespace that stays.
+// drop removes an object, or releases it if it restricts a remaining namespace.
 func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Report) error {
 	if stays && found.kind.restricts {
 		return e.release(ctx, found, nil, report, v1beta1.LabelTenant, v1beta1.LabelOwner)
@@ -92,8 +92,8 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 	return nil
 }
 
-// releaseNamespace takes a Tenant's labels off a namespace, so that the next may have it.
-// Its pod security stays: it only restricts.
+// releaseNamespace removes a Tenant's labels from a namespace, so that the next Tenant may
+// have it. Its pod security level stays: it only restricts.
 func (e *Engine) releaseNamespace(ctx context.Context, namespace *corev1.Namespace, tenant string, report *Report) error {
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNamespace))
 	labels := []string{v1beta1.LabelTenant, v1beta1.LabelHomeNamespace}
@@ -105,7 +105,7 @@ func (e *Engine) releaseNamespace(ctx context.Context, namespace *corev1.Namespa
 	return e.release(ctx, namespace, []string{v1beta1.AnnotationCreated, v1beta1.AnnotationAdopted}, report, labels...)
 }
 
-// release takes labels and annotations off an object that stays.
+// release removes labels and annotations from a remaining object.
 func (e *Engine) release(ctx context.Context, object client.Object, annotations []string, report *Report, labels ...string) error {
 	none := func(names []string) map[string]any {
 		made := map[string]any{}

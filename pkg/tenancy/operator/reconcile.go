@@ -22,23 +22,23 @@ import (
 )
 
 const (
-	// statusManager applies the condition Provisioned and the finalizer, apart from the
-	// Tenants' authors and from the conditions that serving replicas write.
+	// statusManager applies the condition Provisioned and the finalizer, separately from the
+	// Tenants' authors and from the conditions of serving replicas.
 	statusManager = "landwaiter-operator"
 	// shownProblems bounds the message of a condition.
 	shownProblems = 5
 )
 
-// reconciler keeps what Tenants stand for. Its requests are names of Tenants.
+// reconciler provisions Tenants. Its requests are names of Tenants.
 type reconciler struct {
 	engine *Engine
 	client client.Client
 	reader client.Reader
 	log    *logrus.Logger
 	rounds rounds
-	// guardrails is nil where the operator runs without.
+	// guardrails is nil if the operator runs without them.
 	guardrails *proof
-	// pins is nil where the operator keeps no mutation objects.
+	// pins is nil if the operator manages no mutation objects.
 	pins *pinner
 }
 
@@ -51,14 +51,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if apierrors.IsNotFound(err) {
 			r.rounds.forget(request.Name)
 		}
-		return reconcile.Result{}, client.IgnoreNotFound(err) // what it stood for went before it
+		return reconcile.Result{}, client.IgnoreNotFound(err) // its objects were removed before it
 	}
 	began := time.Now()
 	only, wait := r.rounds.take(tenant.Name, began)
 	if wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // it is the turn of others
+		return reconcile.Result{RequeueAfter: wait}, nil // others are next
 	}
-	// Of a Tenant that ends, the first guardrail may refuse the question, as it refuses all but its end.
+	// For a Tenant that is being deleted, the first guardrail may refuse the request, as it refuses
+	// everything but its deletion.
 	if err := r.guardrails.of(ctx, tenant); err != nil && (tenant.DeletionTimestamp == nil || !errors.Is(err, errUnlisted)) {
 		r.rounds.failed(tenant.Name, time.Now())
 		return reconcile.Result{}, r.failed(ctx, tenant, err)
@@ -80,7 +81,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if len(only) > 0 {
 		r.logReport(tenant, report)
-		// The condition is about all namespaces, so a problem is told by the next round.
+		// The condition is about all namespaces, so the next full round reports a problem.
 		return reconcile.Result{RequeueAfter: r.rounds.donePartly(tenant.Name, len(report.Problems) == 0, began, time.Now())}, nil
 	}
 	if r.pins.refuses(tenant.Name) {
@@ -92,16 +93,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		Message: fmt.Sprintf("%d objects in %d namespaces are as the Tenant says", len(report.Outcomes)-report.Count(Removed)-report.Count(Released), len(report.Namespaces))}
 	again, sound := resync, len(report.Problems)+len(report.Uncounted) == 0
 	if len(report.Uncounted) > 0 {
-		again = maxRetryPause // its count is a change that is watched, if it comes
+		again = maxRetryPause // its count is a watched change, if it comes
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(policy.ReasonUnfinished), SayUncounted(report.Uncounted)
 	}
 	if len(report.Problems) > 0 {
-		again = maxRetryPause // no watch tells when an admin has done what was missing
+		again = maxRetryPause // no watch tells when an admin has fixed it
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason), messages(report.Problems)
 	}
 	err = r.condition(ctx, tenant, condition)
 	if err == nil && report.refused {
-		err = errRefused // often a matter of moments: tried again soon, then less and less often
+		err = errRefused // often a matter of moments: retried soon, then at growing intervals
 	}
 	if err != nil {
 		r.rounds.failed(tenant.Name, time.Now())
@@ -110,7 +111,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.rounds.done(tenant.Name, sound, again, began, time.Now())}, nil
 }
 
-// delete takes away what a Tenant stands for, then lets the Tenant go.
+// delete removes everything provisioned for a Tenant, then its finalizer.
 func (r *reconciler) delete(ctx context.Context, tenant *v1beta1.Tenant) (reconcile.Result, error) {
 	if !slices.Contains(tenant.Finalizers, Finalizer) {
 		return reconcile.Result{}, nil // others keep it
@@ -141,7 +142,7 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1beta1.Tenant) (reconc
 	return reconcile.Result{}, nil
 }
 
-// failed writes why nothing is known, and returns err for another try.
+// failed writes why the state is unknown, and returns err for a retry.
 func (r *reconciler) failed(ctx context.Context, tenant *v1beta1.Tenant, err error) error {
 	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: string(policy.ReasonUnfinished), Message: err.Error()}
 	if wrote := r.condition(ctx, tenant, condition); wrote != nil {
@@ -186,11 +187,11 @@ func messages(problems []Problem) string {
 	return strings.Join(texts, "; ")
 }
 
-// finalizer sets the operator's finalizers of a Tenant to those given.
+// finalizer sets the operator's finalizers of a Tenant to the given ones.
 func (r *reconciler) finalizer(ctx context.Context, tenant *v1beta1.Tenant, finalizers ...string) error {
 	object := applyConfiguration(tenant)
 	object.SetFinalizers(finalizers)
-	// A Tenant that has gone meanwhile is not made again.
+	// A Tenant that was deleted meanwhile is not created again.
 	object.SetUID(tenant.UID)
 	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(statusManager), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {

@@ -37,7 +37,7 @@ func byLabel(_ context.Context, object client.Object) []reconcile.Request {
 	return nil
 }
 
-// ofObject returns the Tenant of an object that changed, which concerns its namespace alone.
+// ofObject returns the Tenant of a changed object, for the object's namespace only.
 func (r *reconciler) ofObject(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.ask(byLabel(ctx, object), object.GetNamespace())
 }
@@ -47,7 +47,7 @@ func (r *reconciler) ofPins(_ context.Context, tenant client.Object) []reconcile
 	return r.ask([]reconcile.Request{request(tenant.GetName())}, "")
 }
 
-// ask asks for what a namespace has, "" for everything, of Tenants, and returns them.
+// ask requests the content of a namespace, "" for everything, of Tenants, and returns them.
 func (r *reconciler) ask(tenants []reconcile.Request, namespace string) []reconcile.Request {
 	for _, tenant := range tenants {
 		r.rounds.add(tenant.Name, namespace)
@@ -55,14 +55,14 @@ func (r *reconciler) ask(tenants []reconcile.Request, namespace string) []reconc
 	return tenants
 }
 
-// changedByOthers passes what may differ from what was applied. Objects that appear do
-// not: whoever applied them knows.
+// changedByOthers accepts objects that may differ from what was applied. New objects do not:
+// their creator knows them.
 func changedByOthers() predicate.Predicate {
 	return predicate.And(predicate.ResourceVersionChangedPredicate{}, predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 }
 
-// limitsChanged is changedByOthers for ResourceQuotas, whose use of what they limit is no
-// change. That they are counted is one: [reduce] keeps the status if so.
+// limitsChanged is changedByOthers for ResourceQuotas, ignoring changes of their usage. The
+// first count is a change: [reduce] then keeps the status.
 func limitsChanged() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -72,16 +72,16 @@ func limitsChanged() predicate.Predicate {
 		}}
 }
 
-// ending passes a Tenant whose deletion begins.
+// ending accepts a Tenant whose deletion begins.
 func ending() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
 }
 
-// ofTenants passes a namespace that appears, ends or goes, and changes of what the platform
-// says on it. A team's account may change everything else all the time, and each time all
-// objects of its Tenant would be applied.
+// ofTenants accepts a namespace that is created or deleted, and changes of the platform's
+// labels and annotations on it. A team's account may change everything else continuously, and
+// each time all objects of its Tenant would be applied.
 func ofTenants() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return replaced(e) ||
@@ -89,16 +89,16 @@ func ofTenants() predicate.Predicate {
 	}}
 }
 
-// replaced reports whether a namespace is another one of its name, or begins to end.
+// replaced reports whether a namespace was created again, or is being deleted.
 func replaced(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
-// maxSaid bounds what is kept of a value: more than a label or a name may have, so no
-// name is ever cut.
+// maxSaid bounds a value that is kept: it is more than a label or a name may have, so names
+// are never cut.
 const maxSaid = 254
 
-// saidLabelNames are fixed: a team's account may make up more with the same prefixes.
+// saidLabelNames are fixed: a team's account may create more with the same prefixes.
 func saidLabelNames() []string {
 	return []string{v1beta1.LabelTenant, v1beta1.LabelHomeNamespace, v1beta1.LabelOwner, v1beta1.LabelFluxTenant, onboard.LabelDemo,
 		onboard.LabelPodSecurity + "enforce", onboard.LabelPodSecurity + "enforce-version", onboard.LabelPodSecurity + "warn", onboard.LabelPodSecurity + "warn-version"}
@@ -108,17 +108,17 @@ func saidAnnotationNames() []string {
 	return []string{v1beta1.AnnotationCreated, v1beta1.AnnotationAdopted}
 }
 
-// saidLabels returns the labels by which the platform says what a namespace is.
+// saidLabels returns the platform's labels on a namespace.
 func saidLabels(namespace client.Object) map[string]string {
 	return these(namespace.GetLabels(), saidLabelNames())
 }
 
-// saidAnnotations returns the annotations by which the platform says how it got a namespace.
+// saidAnnotations returns the platform's annotations about the origin of a namespace.
 func saidAnnotations(namespace client.Object) map[string]string {
 	return these(namespace.GetAnnotations(), saidAnnotationNames())
 }
 
-// these returns the entries with some names, their values cut to [maxSaid].
+// these returns the entries with the given names, their values cut to [maxSaid].
 func these(all map[string]string, names []string) map[string]string {
 	found := map[string]string{}
 	for _, name := range names {
@@ -129,8 +129,8 @@ func these(all map[string]string, names []string) map[string]string {
 	return found
 }
 
-// appliedFields returns managed fields from which [owns] answers the same about what is said on
-// a namespace: at most one entry. Anybody may name a field manager as they like.
+// appliedFields returns managed fields for which [owns] returns the same about the platform's
+// labels and annotations: at most one entry. Anybody can choose the name of a field manager.
 func appliedFields(namespace client.Object) []metav1.ManagedFieldsEntry {
 	if !applied(namespace) {
 		return nil
@@ -163,8 +163,8 @@ func only(fields map[string]struct{}, names []string) map[string]struct{} {
 	return found
 }
 
-// ofNamespace returns the Tenants that a change of a namespace concerns: the one that
-// holds it, and the one whose label it has.
+// ofNamespace returns the Tenants that a change of a namespace affects: its holder, and the
+// one in its label.
 func (r *reconciler) ofNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	requests := byLabel(ctx, namespace)
 	all, err := r.list(ctx)
@@ -179,8 +179,8 @@ func (r *reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 	return requests
 }
 
-// namespaces handles changes of namespaces. One that appears or goes concerns what its Tenants
-// have elsewhere, too, and what is said on one concerns it alone.
+// namespaces handles changes of namespaces. A created or deleted one affects the content of
+// its Tenants elsewhere, too; a changed label only affects the namespace.
 func (r *reconciler) namespaces() handler.Funcs {
 	add := func(ctx context.Context, q queue, only string, namespaces ...client.Object) {
 		for _, namespace := range namespaces {
@@ -202,7 +202,7 @@ func (r *reconciler) namespaces() handler.Funcs {
 	}
 }
 
-// ofTenant returns a Tenant that changed, and those that claim what it has or had.
+// ofTenant returns a changed Tenant, and those that claim its current or previous namespaces.
 func (r *reconciler) ofTenant(ctx context.Context, changed client.Object) []reconcile.Request {
 	all, err := r.list(ctx)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// leftOver is what a binding to [onboard.RoleNamespaceMaker] does that it should not.
+// leftOver describes a wrong binding to [onboard.RoleNamespaceMaker].
 const leftOver = "lets %s, which is not the account of a Tenant with spec.reconciler.createNamespaces, make namespaces"
 
-// platformBy is what a binding does that makes an account of a Tenant the platform.
+// platformBy describes a binding that makes a Tenant's account the platform.
 const platformBy = "makes %s, of a Tenant's home namespace, the platform, to which no guardrail applies"
 
 // unbind is the command against such a binding.
@@ -30,8 +30,8 @@ func unbind(name string) string {
 	return "kubectl delete clusterrolebinding " + resource.ShellWord(name)
 }
 
-// strangers returns those whom a binding lets make namespaces besides an account, which may be
-// nil: nobody.
+// strangers returns the subjects, other than an account, that a binding lets create
+// namespaces. The account may be nil.
 func strangers(binding *rbacv1.ClusterRoleBinding, account *rbacv1.Subject) []string {
 	var found []string
 	for _, s := range binding.Subjects {
@@ -47,7 +47,7 @@ func strangers(binding *rbacv1.ClusterRoleBinding, account *rbacv1.Subject) []st
 	return found
 }
 
-// maker returns the account of a Tenant that may make namespaces, or nil.
+// maker returns the account of a Tenant that may create namespaces, or nil.
 func maker(tenant *v1beta1.Tenant) *rbacv1.Subject {
 	if tenant == nil || tenant.Spec.Reconciler == nil || !tenant.Spec.Reconciler.CreateNamespaces {
 		return nil
@@ -56,7 +56,7 @@ func maker(tenant *v1beta1.Tenant) *rbacv1.Subject {
 }
 
 // makerOf returns the ClusterRoleBinding of a Tenant's account to [onboard.RoleNamespaceMaker],
-// or nil if there is none that may be read.
+// or nil if there is none or it may not be read.
 func (e *Engine) makerOf(ctx context.Context, tenant *v1beta1.Tenant) (*rbacv1.ClusterRoleBinding, error) {
 	binding := &rbacv1.ClusterRoleBinding{}
 	err := e.client.Get(ctx, client.ObjectKey{Name: onboard.NamespaceMaker(tenant.Name)}, binding)
@@ -70,8 +70,8 @@ func (e *Engine) makerOf(ctx context.Context, tenant *v1beta1.Tenant) (*rbacv1.C
 	return binding, nil
 }
 
-// expectMaker reports the binding that only an admin makes if it is missing, and if it names
-// others than the Tenant's account, or nobody should have it any more.
+// expectMaker reports the binding that only an admin creates if it is missing, has wrong
+// subjects, or is no longer needed.
 func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, rendered []*unstructured.Unstructured, report *Report) error {
 	binding, err := e.makerOf(ctx, tenant)
 	if err != nil {
@@ -87,7 +87,7 @@ func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, render
 		return nil
 	}
 	if e.options.ClusterBindings && binding.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform {
-		return nil // what a Tenant stands for is put right, or removed, as all of it
+		return nil // a Tenant's own objects are corrected, or removed, with all others
 	}
 	if others := strangers(binding, maker(tenant)); len(others) > 0 {
 		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s "+leftOver+": "+unbind(binding.Name), refOf(binding), strings.Join(others, ", "))
@@ -95,9 +95,9 @@ func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, render
 	return nil
 }
 
-// makers finds those who may make namespaces and are no Tenant's account, by whatever role: a
-// binding that an admin made outlives what it was made for. Accounts of a Tenant must not be
-// the platform either.
+// makers finds subjects other than Tenants' accounts that may create namespaces, by any role:
+// an admin's binding outlives its purpose. Accounts of a Tenant must not be the platform
+// either.
 func (c *checker) makers(ctx context.Context, name string) error {
 	var bindings rbacv1.ClusterRoleBindingList
 	if err := c.client.List(ctx, &bindings); err != nil {
@@ -136,7 +136,7 @@ func (c *checker) staleReader(binding *rbacv1.ClusterRoleBinding) {
 		Message: fmt.Sprintf("would let the people of Tenant %s, which does not exist, read another Tenant of that name", tenant), Command: "landwaiter tenant delete " + resource.ShellWord(tenant) + " --yes"})
 }
 
-// makersBy finds those whom one binding lets make namespaces, or makes the platform.
+// makersBy finds the subjects that one binding lets create namespaces, or makes the platform.
 func (c *checker) makersBy(binding *rbacv1.ClusterRoleBinding, manages bool, name string) {
 	others, text := map[string][]string{}, leftOver
 	for _, s := range binding.Subjects {
@@ -161,8 +161,8 @@ func (c *checker) makersBy(binding *rbacv1.ClusterRoleBinding, manages bool, nam
 	}
 }
 
-// tenantOf returns the Tenant in whose home namespace an account is, or else the one that a binding is
-// named after or whose account it has, or nil.
+// tenantOf returns the Tenant in whose home namespace an account is, else the one in the binding's
+// name, or whose account it has, or nil.
 func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject) *v1beta1.Tenant {
 	var named *v1beta1.Tenant
 	for _, t := range c.all {
@@ -176,8 +176,8 @@ func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject)
 	return named
 }
 
-// homeOf returns the namespace of the accounts that a subject names, in each of the ways in
-// which RBAC can name them, or "".
+// homeOf returns the namespace of the accounts that a subject names, in each of RBAC's forms,
+// or "".
 func homeOf(s rbacv1.Subject) string {
 	if s.Kind == rbacv1.ServiceAccountKind {
 		return s.Namespace
@@ -192,20 +192,20 @@ func homeOf(s rbacv1.Subject) string {
 	return ""
 }
 
-// Findings about how somebody gets further in a team's namespaces than the team's rules say.
+// Findings about permissions in a team's namespaces beyond the team's rules.
 const (
-	// findingTrustWithinReach: who may not change resources decides what they trust.
+	// findingTrustWithinReach: somebody who may not change resources decides what they trust.
 	findingTrustWithinReach = "TrustWithinReach"
 	// findingNamespaceReach: a role in a namespace may change or delete the namespace itself.
 	findingNamespaceReach = "NamespaceReach"
-	// findingDefaultAccount: the account that tools fall back to has permissions.
+	// findingDefaultAccount: the default account has permissions.
 	findingDefaultAccount = "DefaultAccount"
 )
 
-// defaultAccount is what pods, and Flux without a serviceAccountName, run as.
+// defaultAccount is the account of pods, and of Flux objects, without a serviceAccountName.
 const defaultAccount = "default"
 
-// reachOf returns what a RoleBinding lets happen in its namespace, given what its role allows.
+// reachOf returns what a RoleBinding permits in its namespace, given the rules of its role.
 func reachOf(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule) []resource.Finding {
 	var found []resource.Finding
 	if allows(rules, "", "namespaces", "update", "patch", "delete") {
@@ -221,7 +221,7 @@ func reachOf(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule) []resource.Findin
 	return found
 }
 
-// allows reports whether rules let somebody use one of the verbs on a resource, of any name or of some.
+// allows reports whether rules permit one of the verbs on a resource, with any name or some names.
 func allows(rules []rbacv1.PolicyRule, group, kind string, verbs ...string) bool {
 	has := func(list []string, value string) bool {
 		return slices.Contains(list, value) || slices.Contains(list, "*")

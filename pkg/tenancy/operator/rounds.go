@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// A Tenant waits between two rounds for pausePerRound times as long as the last one took, and
-	// for minPause at least: whoever changes its objects in a loop takes a fifth of one worker.
-	// minPause is no longer than the first pause after a failure, which grows by itself.
+	// After a round, a Tenant pauses for pausePerRound times its duration, and at least minPause:
+	// continuous changes of its objects take a fifth of one worker. minPause is no longer than
+	// the first pause after a failure, which grows by itself.
 	pausePerRound = 4
 	minPause      = retryPause
 )
 
-// rounds says what of each Tenant is applied next, and when. After a change in a namespace
-// that is what the namespace has; after any other one, after a failure, and once in [resync]
-// it is everything. The zero value is ready.
+// rounds schedules the next round of each Tenant. After a change in a namespace, it covers
+// that namespace; after any other change, after a failure, and once in [resync] it covers
+// everything. The zero value is ready.
 type rounds struct {
 	mu sync.Mutex
 	of map[string]*round
 }
 
-// round is the next one of a Tenant. Its zero value is everything, now.
+// round is the next round of a Tenant. Its zero value is everything, now.
 type round struct {
 	everything bool
 	namespaces []string
 	notBefore  time.Time
-	compare    time.Time // when everything is applied without a reason
+	compare    time.Time // when to apply everything without a change
 }
 
 // at returns the next round of a Tenant. The caller holds mu.
@@ -41,7 +41,7 @@ func (r *rounds) at(tenant string) *round {
 	return r.of[tenant]
 }
 
-// add asks for what a namespace of a Tenant has, or for everything if it is "".
+// add requests a round for a namespace of a Tenant, or for everything if it is "".
 func (r *rounds) add(tenant, namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *rounds) add(tenant, namespace string) {
 	}
 }
 
-// hurry asks for everything without a pause: the Tenant itself was changed, which only admins
+// hurry requests everything without a pause: the Tenant itself was changed, which only admins
 // do.
 func (r *rounds) hurry(tenant string) {
 	r.mu.Lock()
@@ -62,8 +62,8 @@ func (r *rounds) hurry(tenant string) {
 	next.everything, next.notBefore = true, time.Time{}
 }
 
-// take begins a round, and returns the namespaces that it is for, none for everything; or how
-// long the Tenant has to wait for it.
+// take begins a round, and returns its namespaces, none for everything; or how long the
+// Tenant has to wait for it.
 func (r *rounds) take(tenant string, now time.Time) (only []string, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +78,8 @@ func (r *rounds) take(tenant string, now time.Time) (only []string, wait time.Du
 	return only, 0
 }
 
-// done ends a round of everything that is to be compared again after a time, and returns how
-// long to wait. If it is not sound, the next one is of everything, whatever it is asked for.
+// done ends a full round, schedules the next full one after a time, and returns how long to
+// wait. If sound is false, the next one is also full.
 func (r *rounds) done(tenant string, sound bool, again time.Duration, began, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +90,8 @@ func (r *rounds) done(tenant string, sound bool, again time.Duration, began, now
 	return max(again, next.notBefore.Sub(now))
 }
 
-// donePartly ends a round of some namespaces, and returns how long to wait. If it is not
-// sound, everything is next.
+// donePartly ends a round of some namespaces, and returns how long to wait. If sound is
+// false, the next one is full.
 func (r *rounds) donePartly(tenant string, sound bool, began, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (n *round) rest(began, now time.Time) {
 	n.notBefore = now.Add(max(minPause, pausePerRound*now.Sub(began)))
 }
 
-// failed ends a round about which nothing is known. The queue says when the next one is.
+// failed ends a failed round. The queue schedules the next one.
 func (r *rounds) failed(tenant string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *rounds) failed(tenant string, now time.Time) {
 	next.everything, next.notBefore = true, now.Add(minPause)
 }
 
-// forget drops a Tenant that is gone.
+// forget drops a deleted Tenant.
 func (r *rounds) forget(tenant string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -44,29 +44,29 @@ const (
 	// retryPause and maxRetryPause bound the pause after a failure.
 	retryPause    = time.Second
 	maxRetryPause = time.Minute
-	// workers is how many Tenants are reconciled at a time.
+	// workers is the number of Tenants that are reconciled concurrently.
 	workers = 4
 )
 
-// RunOptions are the settings of the operator.
+// RunOptions configure the operator.
 type RunOptions struct {
 	Options
-	// OwnNamespace is that of the lease.
+	// OwnNamespace is the namespace of the lease.
 	OwnNamespace string
-	// Guardrail must be in force, or the operator does not run. InsecureNoGuardrail lets it
-	// run without.
+	// Guardrail must be in force, or the operator does not run. InsecureNoGuardrail removes this
+	// requirement.
 	Guardrail           Guardrail
 	InsecureNoGuardrail bool
-	// HealthAddress and MetricsAddress are where it listens, "" nowhere.
+	// HealthAddress and MetricsAddress are where it listens, "" for nowhere.
 	HealthAddress, MetricsAddress string
-	// Mutation keeps the objects that pin tags.
+	// Mutation configures the objects that pin tags.
 	Mutation Mutation
 	// LeaderElection lets one replica of several work.
 	LeaderElection bool
 }
 
-// Run keeps what Tenants stand for at the API server of config, until ctx ends or an
-// operator guardrail is gone.
+// Run provisions Tenants at the API server of config, until ctx ends or an operator guardrail
+// is missing.
 func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options RunOptions) error {
 	c, err := NewClient(config)
 	if err != nil {
@@ -107,8 +107,8 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	return nil
 }
 
-// newManager returns a manager that caches Tenants, namespaces, and the names of objects
-// that are Tenants'.
+// newManager returns a manager that caches Tenants, namespaces, and the names of Tenants'
+// objects.
 func newManager(config *rest.Config, options RunOptions) (manager.Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {
@@ -136,8 +136,8 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 	return m, nil
 }
 
-// reduce is the transform of the cache. Of a namespace it keeps what the platform says on it,
-// and of other kinds' metadata the Tenant that an object belongs to: teams may write the rest.
+// reduce is the transform of the cache. Of a namespace it keeps the platform's labels and
+// annotations, and of other kinds' metadata the Tenant of an object: teams may write the rest.
 // Of Landwaiter's resources it keeps what [pinner.pinnings] reads.
 func reduce(object any) (any, error) {
 	switch object := object.(type) {
@@ -161,8 +161,8 @@ func reduce(object any) (any, error) {
 	return object, nil
 }
 
-// keep reduces one of Landwaiter's resources. Of Stores it matters whether there are any, and of
-// policies what they say of tags, which their rules have no part in.
+// keep reduces one of Landwaiter's resources. Only the existence of Stores matters, and of
+// policies the settings for tags, on which their rules have no effect.
 func keep(object any) error {
 	if _, err := watch.Reduce(resource.Keep)(object); err != nil {
 		return err
@@ -178,20 +178,20 @@ func keep(object any) error {
 	return nil
 }
 
-// onlyTenant drops all metadata that others may fill, but for the Tenant.
+// onlyTenant drops all metadata that others can fill, except the Tenant.
 func onlyTenant(object client.Object) {
 	tenant := object.GetLabels()[v1beta1.LabelTenant]
 	resource.Strip(object)
 	object.SetLabels(map[string]string{v1beta1.LabelTenant: tenant})
 }
 
-// watched returns the kinds whose changes by others are put right at once, without
+// watched returns the kinds whose changes by others are corrected immediately, without
 // ResourceQuotas: every pod changes the status of those, which their metadata does not show.
 func watched() []client.Object {
 	return []client.Object{&rbacv1.RoleBinding{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &networkingv1.NetworkPolicy{}}
 }
 
-// logConstructor returns what makes the logger of a reconciliation: its errors and panics
+// logConstructor returns the constructor of a reconciliation's logger: its errors and panics
 // name the Tenant as our own lines do. A Tenant is in no namespace.
 func logConstructor(log logr.Logger, controller string) func(*reconcile.Request) logr.Logger {
 	log = log.WithValues("controller", controller)
@@ -203,7 +203,7 @@ func logConstructor(log logr.Logger, controller string) func(*reconcile.Request)
 	}
 }
 
-// watch makes requests of changes. They are names of Tenants.
+// watch turns changes into requests, which are names of Tenants.
 func (r *reconciler) watch(m manager.Manager) error {
 	once := true // tests run several operators in one process
 	b := builder.ControllerManagedBy(m).Named("tenants").WithLogConstructor(logConstructor(m.GetLogger(), "tenants")).
@@ -224,7 +224,7 @@ func (r *reconciler) watch(m manager.Manager) error {
 	return nil
 }
 
-// watch makes requests of changes: all of them are the same.
+// watch turns changes into requests, which are all equal.
 func (p *pinner) watch(m manager.Manager) error {
 	once := true
 	b := builder.ControllerManagedBy(m).Named("mutation").WithLogConstructor(logConstructor(m.GetLogger(), "mutation")).

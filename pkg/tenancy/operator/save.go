@@ -14,9 +14,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// Merge returns a Tenant as it would be with what was asked for on top of what it has:
-// lists grow, and what was not mentioned stays. It also returns the Tenant as it is, nil if
-// it does not exist yet.
+// Merge returns a Tenant with the requested changes on top of the existing one: lists grow,
+// and unmentioned fields stay. It also returns the existing Tenant, nil if there is none.
 func (e *Engine) Merge(ctx context.Context, asked *v1beta1.Tenant) (merged, live *v1beta1.Tenant, err error) {
 	live = &v1beta1.Tenant{}
 	err = e.client.Get(ctx, client.ObjectKeyFromObject(asked), live)
@@ -33,8 +32,8 @@ func (e *Engine) Merge(ctx context.Context, asked *v1beta1.Tenant) (merged, live
 	return merged, live, nil
 }
 
-// Save applies a Tenant, of which live is what there is, if anything, and returns it as the
-// API server completed it.
+// Save applies a Tenant; live is the existing one, if any. It returns the Tenant as completed
+// by the API server.
 func (e *Engine) Save(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1beta1.Tenant, Result, error) {
 	if live != nil {
 		return e.replace(ctx, tenant, live)
@@ -57,8 +56,8 @@ func (e *Engine) Save(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1bet
 	return saved, Created, nil
 }
 
-// replace updates the whole spec: server-side apply would leave entries that others wrote,
-// such as a namespace or a Git account that the file no longer names.
+// replace updates the whole spec: server-side apply would keep others' entries, such as a
+// namespace or a Git account that the file no longer names.
 func (e *Engine) replace(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1beta1.Tenant, Result, error) {
 	saved := live.DeepCopy()
 	saved.Spec = *tenant.Spec.DeepCopy()
@@ -73,7 +72,7 @@ func (e *Engine) replace(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1
 		return nil, "", err
 	}
 	if had, err := onboard.Complete(live); err == nil && equality.Semantic.DeepEqual(wanted, had) {
-		return live, Unchanged, nil // to write it would only make this its author
+		return live, Unchanged, nil // writing it would only make this command its author
 	}
 	if err := e.client.Update(ctx, saved); err != nil {
 		return nil, "", fmt.Errorf("update Tenant %s: %w", tenant.Name, err)

@@ -12,8 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// FailedError says that a run was asked for what it can do, and something that it needs failed: a
-// file, or the command sops.
+// FailedError says that a valid run failed because of a file, or the command sops.
 type FailedError struct{ Err error }
 
 // Error returns the text of Err.
@@ -26,37 +25,37 @@ func (e *FailedError) Unwrap() error { return e.Err }
 type Addition struct {
 	// Dir is the folder of the repository, which platform init wrote.
 	Dir string
-	// Team is what is asked for. Its Tenant may lack what the one in the tree has.
+	// Team is the requested team. Its Tenant may lack fields of the one in the tree.
 	Team Team
-	// Whole says that the Tenant replaces the one in the tree. If not, it adds to that.
+	// Whole says that the Tenant replaces the one in the tree. Otherwise it adds to that.
 	Whole bool
-	// Settings are what the Tenant was described by, if it adds to the one in the tree.
+	// Settings describe the Tenant if it adds to the one in the tree.
 	Settings onboard.Settings
-	// Login says with what Flux reads the team's repository.
+	// Login is how Flux reads the team's repository.
 	Login LoginOptions
-	// Write says how the tree is written.
+	// Write configures how the tree is written.
 	Write WriteOptions
 	// Read returns the Tenants in a file.
 	Read func(file string) ([]*v1beta1.Tenant, error)
 }
 
-// Added is what became of an [Addition]. What was made is in it also if the run failed after that.
+// Added is the result of an [Addition]. It contains what was created even if the run failed after
+// that.
 type Added struct {
 	Files []Outcome
-	// DeployKey is the public key to give to the Git host; empty if no key was made.
+	// DeployKey is the public key to give to the Git host; empty if no key was created.
 	DeployKey string
 	// Plain is the Secret, as NAMESPACE/NAME, that was written in plain text; empty if none was.
 	Plain string
-	// Kept is the Secret that was asked for and that an earlier run has made, and KeptIn its
-	// file; empty if there is none.
+	// Kept is the requested Secret that an earlier run created, and KeptIn its file; empty if
+	// there is none.
 	Kept, KeptIn string
 	// Hints say what the team still needs.
 	Hints []string
 }
 
-// Run writes the team's part. Before a login is made, everything that can be refused is. Errors
-// are [EditedError], [RefusedError] and [FailedError]; all others say what is wrong with what was
-// asked for.
+// Run writes the team's part. It refuses everything that it can before it creates a login. Errors
+// are [EditedError], [RefusedError] and [FailedError]; all others are about invalid requests.
 func (a Addition) Run(ctx context.Context) (Added, error) {
 	platform, found, err := ReadSettings(a.Dir)
 	if err != nil {
@@ -128,7 +127,7 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	return added, failedUnlessRefused(err)
 }
 
-// placed returns the tree with what each place says of the Tenant, which may be another one there.
+// placed returns the tree with each place's version of the Tenant, which may differ there.
 func (a Addition) placed(p Platform, team *Team) (Tree, error) {
 	tree, err := NewTeam(p, *team)
 	if err != nil {
@@ -154,7 +153,7 @@ func secretOf(team Team) string {
 	return team.Tenant.Spec.HomeNamespace + "/" + team.Tenant.Spec.Reconciler.Source.SecretRef.Name
 }
 
-// failedUnlessRefused marks what is wrong with files, and not with what was asked for.
+// failedUnlessRefused marks errors of files, as opposed to invalid requests.
 func failedUnlessRefused(err error) error {
 	var edited *EditedError
 	var refused *RefusedError
@@ -164,8 +163,8 @@ func failedUnlessRefused(err error) error {
 	return &FailedError{err}
 }
 
-// tenant adds what is asked for to the Tenant that the tree has, and returns its file; it is
-// empty if the tree has none, or if what is asked for replaces it.
+// tenant adds the request to the Tenant in the tree, and returns its file; it is empty if the
+// tree has none, or if the request replaces it.
 func (a Addition) tenant() (tenant *v1beta1.Tenant, from string, err error) {
 	asked := a.Team.Tenant
 	if a.Whole || asked == nil {
@@ -179,7 +178,7 @@ func (a Addition) tenant() (tenant *v1beta1.Tenant, from string, err error) {
 	return tenant, files[0], err
 }
 
-// combined adds what is asked for to the Tenant of a file of the tree.
+// combined adds the request to the Tenant in a file of the tree.
 func (a Addition) combined(file string) (*v1beta1.Tenant, error) {
 	there, err := a.there(filepath.Join(a.Dir, filepath.FromSlash(file)))
 	if err != nil {
@@ -204,7 +203,7 @@ func tenantsIn(dir, name string) (files []string, err error) {
 	return files, nil
 }
 
-// there returns the Tenant of the name in a file of the tree.
+// there returns the Tenant with the name in a file of the tree.
 func (a Addition) there(file string) (*v1beta1.Tenant, error) {
 	found, err := a.Read(file)
 	if err != nil {

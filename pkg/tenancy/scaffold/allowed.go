@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// sourceFields are where objects of Flux name their source.
+// sourceFields are the fields of Flux objects that name their source.
 func sourceFields() [][]string {
 	return [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}}
 }
@@ -40,7 +40,7 @@ func sharedHint(namespace, name string) string {
 }
 
 // allowedSources finds sources of Flux that the tree's own constraints of kind FluxAllowedSources deny: one
-// object that Gatekeeper denies stops its whole Kustomization. Of URLs it looks at the beginning alone.
+// object that Gatekeeper denies stops its whole Kustomization. It only checks the beginning of URLs.
 func (c *checker) allowedSources(all *closure) {
 	for _, rule := range all.objects {
 		if rule.GetKind() != "FluxAllowedSources" || rule.GroupVersionKind().Group != constraintGroup {
@@ -81,7 +81,7 @@ func (c *checker) allowedSources(all *closure) {
 	}
 }
 
-// prefixesFor names the parameters of FluxAllowedSources that a source is held against; nil for all other objects.
+// prefixesFor names the parameters of FluxAllowedSources for a source; nil for all other objects.
 func prefixesFor(o *unstructured.Unstructured) []string {
 	if o.GroupVersionKind().Group != "source.toolkit.fluxcd.io" {
 		return nil
@@ -99,10 +99,11 @@ func prefixesFor(o *unstructured.Unstructured) []string {
 	return nil
 }
 
-// oddURL matches what the template of FluxAllowedSources denies in a URL, besides empty parts.
+// oddURL matches URLs that the template of FluxAllowedSources denies, in addition to those
+// with empty parts.
 var oddURL = regexp.MustCompile(`[%\\?#\s]|(^|/)\.{1,2}(/|$)`)
 
-// bucketOf returns where Flux reads a Bucket. The provider of Google does not look at the endpoint.
+// bucketOf returns the address of a Bucket. The provider of Google ignores the endpoint.
 func bucketOf(o *unstructured.Unstructured) (host, bucket string) {
 	host, _, _ = unstructured.NestedString(o.Object, "spec", "endpoint")
 	bucket, _, _ = unstructured.NestedString(o.Object, "spec", "bucketName")

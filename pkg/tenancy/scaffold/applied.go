@@ -13,7 +13,7 @@ import (
 )
 
 // loose returns the folders of a team's repository that have objects and no kustomization, in them or above: Flux
-// makes one. Only the platform's repository says which path it is for, so each folder is built by itself.
+// generates one. Only the platform's repository says which path it is for, so each folder is built separately.
 func (c *checker) loose() []string {
 	files := map[string][]string{}
 	for name, content := range c.files {
@@ -52,7 +52,7 @@ func isObject(document *yaml.Node) bool {
 		(textAt(document, "metadata", "name") != "" || strings.HasSuffix(kind, "List") && field(document, "items") != nil)
 }
 
-// mayBeApplied reports whether a file is a manifest that can be read, and is not a kustomization or of a tool.
+// mayBeApplied reports whether a file is a readable manifest, and neither a kustomization nor a tool's file.
 func (c *checker) mayBeApplied(name string) bool {
 	return manifest(name) && !c.bad[name] && !hidden(name) && !slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
@@ -81,8 +81,8 @@ func (c *checker) orphans() {
 	}
 }
 
-// unused finds folders that Flux applies in no cluster, such as what an earlier tree installed. It
-// must run before folders are built for their own sake. What does not build does not say what it applies.
+// unused finds folders that Flux applies in no cluster, such as those of an earlier tree. It must run
+// before folders are built separately. A folder that does not build does not show what it applies.
 func (c *checker) unused(folders []string) {
 	if c.settings == nil || c.settings.Layout == LayoutDemo || len(c.roots()) == 0 {
 		return
@@ -100,9 +100,9 @@ func (c *checker) unused(folders []string) {
 	}
 }
 
-// waitingGroups marks what groups will apply that have no cluster yet as reached.
+// waitingGroups marks content of groups without a cluster as reached.
 func (c *checker) waitingGroups() {
-	trial := *c // what is wrong there is found when each folder is built
+	trial := *c // building each folder finds its errors
 	trial.findings = map[resource.Finding]bool{}
 	for _, group := range c.settings.Groups {
 		if slices.ContainsFunc(c.settings.Clusters, func(name string) bool { return path.Dir(name) == group }) {

@@ -57,15 +57,15 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 	return nil
 }
 
-// on returns the team as one cluster has it. Flux applies the folder that the team's own
-// repository has for the cluster, because the bases beside it are for no cluster. A Tenant
-// that was read from the tree has the folder of the cluster that it was read for.
+// on returns the team in one cluster. Flux applies the cluster's folder in the team's own
+// repository, because the bases there are for no cluster. A Tenant from the tree has the
+// folder of the cluster for which it was read.
 func (team Team) on(p Platform, cluster string) Team {
 	if own := team.In[cluster]; own != nil {
 		team.Tenant = own
 	}
 	if team.App = team.app(cluster); team.App != (App{}) && team.Tenant.Spec.Reconciler == nil {
-		// Flux installs the application as the team's account, so the team has one.
+		// Flux installs the application with the team's account, so the team has one.
 		team.Tenant = team.Tenant.DeepCopy()
 		team.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	}
@@ -112,7 +112,8 @@ func workloadsIn(spec object, tenant *v1beta1.Tenant) {
 	}
 }
 
-// aboutValues says above the values of an application what they may have, and where another name of its chart goes.
+// aboutValues is the comment above an application's values: what they may contain, and where to put another name of
+// its chart.
 func (a App) aboutValues() string {
 	comment := ""
 	switch {
@@ -144,7 +145,7 @@ func (a App) release(namespace, releaseName string) (source, release object) {
 }
 
 // base adds the application that tenants share. The platform owns it: the first tenant
-// makes it, and the others leave it as it is.
+// creates it, and the others do not change it.
 func (team Team) base(t *Tree) {
 	source, release := team.App.release("", "")
 	release["spec"].(object)["values"] = object{}
@@ -153,7 +154,7 @@ func (team Team) base(t *Tree) {
 	t.seed(path.Join(folder, "kustomization.yaml"), kustomization("", []string{team.App.Name + "-base-release.yaml"}, nil))
 }
 
-// shared returns the patches that make the shared application this Tenant's.
+// shared returns the patches that turn the shared application into this Tenant's.
 func (team Team) shared(t *Tree, folder, account string) []object {
 	file := team.App.Name + "-patch.yaml"
 	spec := object{"releaseName": team.Tenant.Name + "-" + team.App.Name, "serviceAccountName": account}

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// app is the application that the Tenant has in a place.
+// app is the Tenant's application in a place.
 func (team Team) app(place string) App {
 	if own, ok := team.Apps[place]; ok {
 		return own
@@ -21,8 +21,8 @@ func (team Team) app(place string) App {
 	return team.App
 }
 
-// keepApp gives the Tenant the application that the tree has for it in each cluster of the layout arc, as far as
-// the run names none: a later run then needs no flags of it. A run that names a chart replaces it.
+// keepApp gives the Tenant its application in the tree for each cluster of the layout arc, unless the run names
+// one: a later run then needs no flags for it. A run that names a chart replaces it.
 func (team *Team) keepApp(dir string, p Platform) error {
 	if p.Layout != LayoutArc || team.WithoutApp {
 		return nil
@@ -45,7 +45,7 @@ func (team *Team) keepApp(dir string, p Platform) error {
 			clusters = addedTo(clusters, []string{e.place})
 		}
 		if app == (App{}) || team.App.Chart.URL != "" || team.App.Name != "" && team.App.Name != app.Name || team.App.Shared && !app.Shared {
-			continue // StayWhereItIs refuses another application, and the base that it moves to has the chart
+			continue // StayWhereItIs refuses another application, and the base has the new chart
 		}
 		if slices.Contains(clusters, e.place) && !app.Shared && app.checkChart() != nil {
 			return &RefusedError{fmt.Sprintf("%s has a chart that --app-chart cannot describe (%s): run landwaiter platform scaffold %s %s --app %s --app-chart URL@VERSION; the file stays as it is",
@@ -59,7 +59,7 @@ func (team *Team) keepApp(dir string, p Platform) error {
 	return team.keep(clusters, kept)
 }
 
-// keep gives each cluster the application that it has. A cluster that has none gets the one of the others.
+// keep gives each cluster its existing application. A cluster without one gets the others' application.
 func (team *Team) keep(clusters []string, kept map[string]App) error {
 	var several []App
 	for _, place := range slices.Sorted(maps.Keys(kept)) {
@@ -85,7 +85,7 @@ func (team *Team) keep(clusters []string, kept map[string]App) error {
 	return nil
 }
 
-// String names an application as the flags of platform scaffold do.
+// String names an application in the form of platform scaffold's flags.
 func (a App) String() string {
 	if a.Shared {
 		return fmt.Sprintf("--app %s --shared", a.Name)
@@ -93,8 +93,8 @@ func (a App) String() string {
 	return fmt.Sprintf("--app %s --app-chart %s@%s", a.Name, a.Chart.URL, a.Chart.Version)
 }
 
-// appIn returns the application that a Tenant's folder has; the zero value if it has none that platform scaffold
-// wrote. Of a shared application, the base has the chart.
+// appIn returns the application in a Tenant's folder; the zero value if it has none from platform scaffold. The
+// base has the chart of a shared application.
 func appIn(dir, folder string) (App, error) {
 	name := path.Base(path.Dir(folder))
 	file := path.Join(folder, name+".yaml")
@@ -119,7 +119,7 @@ func appIn(dir, folder string) (App, error) {
 	return App{Name: name, Chart: chartOf(sources[0], releases[0])}, nil
 }
 
-// chartSources returns the objects of a file of dir that charts can come from.
+// chartSources returns the objects of a file of dir that can be the source of a chart.
 func chartSources(dir, file string) (sources []*yaml.Node, err error) {
 	for _, kind := range []string{"HelmRepository", "OCIRepository", "GitRepository"} {
 		found, err := existing(dir, file, kind)
@@ -131,7 +131,7 @@ func chartSources(dir, file string) (sources []*yaml.Node, err error) {
 	return sources, nil
 }
 
-// chartOf reads what [chartSource] wrote.
+// chartOf reads the output of [chartSource].
 func chartOf(source, release *yaml.Node) Chart {
 	chart := Chart{URL: textAt(source, "spec", "url"), Version: "*"}
 	tag := textAt(source, "spec", "ref", "tag")
@@ -150,7 +150,7 @@ func chartOf(source, release *yaml.Node) Chart {
 	return chart
 }
 
-// textAt returns the text of a field of a field, "" if there is none.
+// textAt returns the text of a nested field, "" if there is none.
 func textAt(node *yaml.Node, fields ...string) string {
 	for _, name := range fields[:len(fields)-1] {
 		if node = field(node, name); node == nil {
@@ -160,8 +160,8 @@ func textAt(node *yaml.Node, fields ...string) string {
 	return textOf(node, fields[len(fields)-1])
 }
 
-// ofHelmOperator reports whether an object is of the Helm Operator, the part of the first Flux that nothing
-// installs any more.
+// ofHelmOperator reports whether an object is for the Helm Operator of Flux 1, which nothing installs any
+// more.
 func ofHelmOperator(o *yaml.Node) bool {
 	return strings.HasPrefix(textOf(o, "apiVersion"), "helm.fluxcd.io/")
 }
@@ -188,7 +188,7 @@ func helmOperator(name string, o *yaml.Node) string {
 		said, textOf(o, "apiVersion"), app, shared)
 }
 
-// LeftOvers returns what the folders of a platform have for the Helm Operator, one sentence for each file.
+// LeftOvers returns the objects for the Helm Operator in a platform's folders, one sentence for each file.
 func (p Platform) LeftOvers(dir string) ([]string, error) {
 	if p.Layout != LayoutArc {
 		return nil, nil
@@ -210,7 +210,7 @@ func (p Platform) LeftOvers(dir string) ([]string, error) {
 		for _, name := range names {
 			releases, err := existing(dir, name, "HelmRelease")
 			if err != nil {
-				continue // what is no regular file is a finding of the check
+				continue // the check reports files that are not regular
 			}
 			if i := slices.IndexFunc(releases, ofHelmOperator); i >= 0 {
 				found = append(found, name+": "+helmOperator(name, releases[i]))

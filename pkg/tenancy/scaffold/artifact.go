@@ -9,26 +9,26 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// artifact is one that an ArtifactGenerator makes: an ExternalArtifact with files of other sources.
+// artifact is an ExternalArtifact of an ArtifactGenerator, with files of other sources.
 type artifact struct {
 	applied // the ArtifactGenerator
-	// ofTree says that it has files of this tree, and from are the folders that they are from.
+	// ofTree says that it has files of this tree, and from are their folders.
 	ofTree bool
 	from   []string
-	// prefix is the folder of this tree that it has parts of, and parts are the folders below; simple says that
-	// it has nothing else.
+	// prefix is the folder of this tree whose parts it contains, and parts are the folders below; simple says
+	// that it has nothing else.
 	prefix string
 	parts  []string
 	simple bool
 }
 
-// waiting is a Kustomization whose artifact is not known yet, and those that apply it.
+// waiting is a Kustomization whose artifact is not known yet, with those that apply it.
 type waiting struct {
 	applied
 	within map[string]bool
 }
 
-// makes adds what an ArtifactGenerator makes.
+// makes adds the artifacts of an ArtifactGenerator.
 func (all *closure) makes(generator applied) {
 	if generator.GetKind() != "ArtifactGenerator" {
 		return
@@ -57,8 +57,8 @@ func (all *closure) makes(generator applied) {
 	}
 }
 
-// add adds what one entry copies. It is simple if all parts of the artifact are as this tree has them below one
-// folder, so that also what they name in each other is the same.
+// add adds the content that one entry copies. The artifact is simple if all its parts have the same layout as
+// in this tree, below one folder, so that relative names stay the same.
 func (a *artifact) add(entry map[string]any, ofTree func(alias string) bool) {
 	text, _ := entry["from"].(string)
 	alias, from, _ := strings.Cut(strings.TrimPrefix(text, "@"), "/")
@@ -84,7 +84,7 @@ func (a *artifact) add(entry map[string]any, ofTree func(alias string) bool) {
 	a.ofTree, a.prefix, a.from, a.parts = true, prefix, append(a.from, from), append(a.parts, to)
 }
 
-// folder returns the folder of this tree that a path in the artifact is.
+// folder returns the folder of this tree for a path in the artifact.
 func (a *artifact) folder(target string) (string, bool) {
 	for _, part := range a.parts {
 		if a.simple && (part == "." || part == target || within(target, part)) {
@@ -94,7 +94,7 @@ func (a *artifact) folder(target string) (string, bool) {
 	return "", false
 }
 
-// artifactOf returns what an ArtifactGenerator makes for a Kustomization, nil if none of the cluster does.
+// artifactOf returns the artifact of a Kustomization, nil if the cluster generates none.
 func (all *closure) artifactOf(k *unstructured.Unstructured) *artifact {
 	kind, name, namespace := reference(k, "spec", "sourceRef")
 	if kind != "ExternalArtifact" {
@@ -115,8 +115,8 @@ func (all *closure) target(k *unstructured.Unstructured) (folder string, ok bool
 	return "", false
 }
 
-// followArtifacts follows the Kustomizations whose artifacts were not known before, and marks files as reached
-// that an artifact has and nothing was followed into.
+// followArtifacts follows the Kustomizations whose artifacts were unknown, and marks files in artifacts as
+// reached that nothing followed.
 func (c *checker) followArtifacts(all *closure) {
 	for seen := -1; seen != len(all.seen); {
 		seen = len(all.seen)
@@ -147,7 +147,7 @@ func (c *checker) followArtifacts(all *closure) {
 	}
 }
 
-// mayApply marks all files of a folder as reached, because something that is not followed may apply them.
+// mayApply marks all files of a folder as reached, because an unknown object may apply them.
 func (c *checker) mayApply(folder string) {
 	for name := range c.files {
 		if folder == "." || name == folder || within(name, folder) {

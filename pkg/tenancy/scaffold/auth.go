@@ -36,14 +36,15 @@ type Login struct {
 	Namespace, Name string
 	// Host is the Git host that an SSH key is for.
 	Host string
-	// Token is that of an account at the Git host, or USER:TOKEN; empty means a new SSH key.
+	// Token is the token of an account at the Git host, or USER:TOKEN; empty means a new SSH
+	// key.
 	Token []byte
 	// KnownHosts are the public keys of the Git host, for SSH.
 	KnownHosts []byte
 }
 
-// NewLogin returns a Secret with the login, in plain text, and the public key to give to
-// the Git host, which a token does not have.
+// NewLogin returns a Secret with the login, in plain text, and the public key to give to the
+// Git host, which a token does not have.
 func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 	content := object{}
 	if len(l.Token) > 0 {
@@ -54,13 +55,13 @@ func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 		user, password, named := strings.Cut(token, ":")
 		switch {
 		case !named:
-			user, password = "git", token // most hosts take any name
+			user, password = "git", token // most hosts accept any name
 		case user == "" || password == "":
 			return nil, "", errors.New("the user or the token is empty: give USER:TOKEN, or the token alone")
 		}
 		content["username"], content["password"] = user, password
 	} else {
-		// Without a key, anybody could answer in the place of the Git host.
+		// Without a key, anybody could impersonate the Git host.
 		if _, _, _, _, _, err := ssh.ParseKnownHosts(l.KnownHosts); err != nil {
 			return nil, "", fmt.Errorf("--git-auth: the file has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host publishes: %w", err)
 		}
@@ -74,7 +75,7 @@ func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 	return []byte(encode(object{"apiVersion": "v1", "kind": "Secret", "metadata": named(l.Namespace, l.Name), "stringData": content})), deployKey, nil
 }
 
-// KnowsHost refuses a file of known hosts that has no key of the host of a repository.
+// KnowsHost refuses a file of known hosts without a key of a repository's host.
 func KnowsHost(file, repository string) error {
 	parsed, err := url.Parse(repository)
 	if err != nil {
@@ -93,7 +94,7 @@ func KnowsHost(file, repository string) error {
 	if err != nil {
 		return fmt.Errorf("make a key: %w", err)
 	}
-	// A key that nobody has is told apart from a host that the file does not have.
+	// The error distinguishes an unsupported key from a missing host.
 	var unknown *knownhosts.KeyError
 	if err := check(address, &net.TCPAddr{}, stranger); errors.As(err, &unknown) && len(unknown.Want) > 0 {
 		return nil
@@ -126,8 +127,8 @@ func newKey(host, comment string) (private, public string, err error) {
 	return string(pem.EncodeToMemory(block)), string(ssh.MarshalAuthorizedKey(sshKey)), nil
 }
 
-// ReadEncrypted returns a Secret of the tree in dir. It refuses one that is not wholly
-// encrypted, and a link, because what it returns is written elsewhere in the tree.
+// ReadEncrypted returns a Secret of the tree in dir. It refuses one that is not completely
+// encrypted, and a link, because the result is written elsewhere in the tree.
 func ReadEncrypted(dir, name string) (string, error) {
 	text, err := readExisting(dir, name)
 	if err != nil {
@@ -139,7 +140,7 @@ func ReadEncrypted(dir, name string) (string, error) {
 	return text, nil
 }
 
-// encrypted refuses text that is not one wholly encrypted Secret.
+// encrypted refuses text that is not one completely encrypted Secret.
 func encrypted(text []byte) error {
 	documents, err := parse(text)
 	if err != nil {
@@ -156,7 +157,7 @@ func encrypted(text []byte) error {
 	return nil
 }
 
-// privateKey matches keys that are in no Secret, such as a file that somebody forgot.
+// privateKey matches keys outside of Secrets, such as a forgotten file.
 var privateKey = regexp.MustCompile(`-----BEGIN ([A-Z]+ )*PRIVATE KEY( BLOCK)?-----|AGE-SECRET-KEY-(PQ-)?1[02-9AC-HJ-NP-Z]{20}`)
 
 // sealed matches a value that sops encrypted.
@@ -164,14 +165,14 @@ var sealed = regexp.MustCompile(`^ENC\[[A-Z0-9_]+,data:[^\]]*,iv:[^\]]+,tag:[^\]
 
 // keys finds private keys in files of any kind.
 func (c *checker) keys(name string, content []byte) {
-	// Most files have neither word, and looking for words is much faster.
+	// Most files have neither word, and searching for words is much faster.
 	if (bytes.Contains(content, []byte("PRIVATE KEY")) || bytes.Contains(content, []byte("AGE-SECRET-KEY-"))) && privateKey.Match(content) {
 		c.find("PlainTextKey", name, "it has a private key in plain text: take it out of the tree and its history, and make a new one")
 	}
 }
 
-// secrets finds Secrets that are not encrypted as a whole. Encrypting some values only
-// does not count, nor does a file without the sum that sops adds.
+// secrets finds Secrets that are not completely encrypted. Encrypting some values only does
+// not count, nor does a file without the MAC that sops adds.
 func (c *checker) secrets(name string, node *yaml.Node, depth int) {
 	if items := field(node, "items"); items != nil && depth < maxPathDepth*4 {
 		for _, item := range items.Content {
@@ -203,12 +204,12 @@ func (c *checker) secrets(name string, node *yaml.Node, depth int) {
 	}
 }
 
-// isKubeconfig reports whether a document is the configuration of kubectl, which no cluster takes.
+// isKubeconfig reports whether a document is the configuration of kubectl, which is not an object.
 func isKubeconfig(document *yaml.Node) bool {
 	return textOf(document, "kind") == "Config" && textOf(document, "apiVersion") == "v1"
 }
 
-// kubeconfig finds logins in the configuration of kubectl, also in one that a ConfigMap has.
+// kubeconfig finds logins in the configuration of kubectl, including one in a ConfigMap.
 func (c *checker) kubeconfig(name string, document *yaml.Node) {
 	if data := field(document, "data"); data != nil && textOf(document, "kind") == "ConfigMap" {
 		for _, value := range data.Content {
@@ -272,7 +273,7 @@ func plainText(node *yaml.Node, depth int) (values int, plain bool) {
 	return 1, !sealed.MatchString(node.Value)
 }
 
-// generated finds Secrets that a kustomization makes from what is not encrypted.
+// generated finds Secrets that a kustomization generates from unencrypted data.
 func (c *checker) generated(file, folder string, k types.Kustomization) {
 	for _, generator := range k.SecretGenerator {
 		plain := len(generator.LiteralSources) > 0
@@ -287,7 +288,7 @@ func (c *checker) generated(file, folder string, k types.Kustomization) {
 	}
 }
 
-// sealedFile reports whether sops encrypted a file as a whole: every value, and a sum over them.
+// sealedFile reports whether sops encrypted a file completely: every value, with a MAC.
 func sealedFile(content []byte) bool {
 	documents, err := parse(content)
 	if err != nil || len(documents) == 0 || documents[0].Kind != yaml.MappingNode {
@@ -307,7 +308,7 @@ func sealedFile(content []byte) bool {
 	return true
 }
 
-// sealedLines does the same for the formats dotenv and INI.
+// sealedLines is sealedFile for the formats dotenv and INI.
 func sealedLines(text string) bool {
 	section, sum := "", false
 	for line := range strings.Lines(text) {
@@ -329,8 +330,8 @@ func sealedLines(text string) bool {
 	return sum
 }
 
-// opened finds Secrets that are in plain text once they are built, although no file says
-// so: a patch can add a value, or make a Secret of something else.
+// opened finds Secrets that are in plain text after the build, although no file contains
+// them: a patch can add a value, or turn another object into a Secret.
 func (c *checker) opened(folder string, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if o.GetKind() != "Secret" || o.GroupVersionKind().Group != "" || c.known(o.GetName()) {
@@ -347,7 +348,7 @@ func (c *checker) opened(folder string, objects []*unstructured.Unstructured) {
 	}
 }
 
-// known reports whether a Secret of the name was found before.
+// known reports whether a Secret with the name was already found.
 func (c *checker) known(name string) bool {
 	for generated := range c.plain {
 		if name == generated || strings.HasPrefix(name, generated+"-") {
@@ -358,7 +359,7 @@ func (c *checker) known(name string) bool {
 }
 
 // concealed reports whether a value of a built Secret is encrypted, or generated from
-// what is.
+// encrypted data.
 func concealed(key string, value any) bool {
 	text, ok := value.(string)
 	if !ok || text == "" || sealed.MatchString(text) {

@@ -100,7 +100,7 @@ const arcParameters = `{
 }
 `
 
-// assignWorkflow deploys what is in the folder arc. Without an identity in Azure it is skipped.
+// assignWorkflow deploys the folder arc. Without an identity in Azure it is skipped.
 const assignWorkflow = `name: assign
 on:
   push: {branches: [main], paths: ["arc/*.json"]}
@@ -137,7 +137,7 @@ jobs:
 `
 
 // Azure's built-in policies that give a cluster a Flux configuration: from a public repository, and with a
-// private key or a token in a Key Vault. contributorRole is what they need to do so.
+// private key or a token in a Key Vault. They need contributorRole to do so.
 const (
 	fluxPolicy        = "/providers/Microsoft.Authorization/policyDefinitions/"
 	fluxPolicyPublic  = fluxPolicy + "83ea2fd1-9eaf-2f6d-f672-cd7b2ac798f6"

@@ -15,13 +15,13 @@ import (
 
 // Bootstrap describes a cluster of flux-multitenant-demo before its first tenant.
 type Bootstrap struct {
-	// Components is what flux install --export printed.
+	// Components is the output of flux install --export.
 	Components []byte
-	// URL and Branch are those of the repository that tenants share.
+	// URL and Branch identify the repository that tenants share.
 	URL, Branch string
-	// IgnorePaths are files of it that Flux leaves out.
+	// IgnorePaths are files of it that Flux omits.
 	IgnorePaths []string
-	// SharedSource lets Kustomizations of tenants use the source itself, and every other.
+	// SharedSource lets Kustomizations of tenants use the source itself, and every other one.
 	SharedSource bool
 }
 
@@ -60,7 +60,7 @@ func (b Bootstrap) source() object {
 	return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": named(fluxNamespace, "default"), "spec": spec}
 }
 
-// lockedDown builds the components with the lockdown, as Flux would in a tree.
+// lockedDown builds the components with the lockdown, as Flux does in a tree.
 func (b Bootstrap) lockedDown() ([]*unstructured.Unstructured, error) {
 	const components, lockdown = "gotk-components.yaml", "components/flux-lockdown"
 	c, err := newChecker(CheckOptions{})
@@ -98,7 +98,8 @@ func (b Bootstrap) lockedDown() ([]*unstructured.Unstructured, error) {
 	return built.objects, nil
 }
 
-// sshHint names the form of a URL that Flux reads, if a repository is in the short form of SSH.
+// sshHint shows the form of the URL that Flux accepts, if a repository is in the short form of
+// SSH.
 func sshHint(repository string) string {
 	if better := onboard.SSHURL(repository); better != "" {
 		return ": write " + better

@@ -23,8 +23,8 @@ type built struct {
 	failed  bool
 }
 
-// text returns the objects as the YAML that Flux replaces variables in. Writing YAML takes
-// as long as the build, so it waits until somebody asks.
+// text returns the objects as the YAML in which Flux replaces variables. Writing YAML takes
+// as long as the build, so it is created on demand.
 func (b *built) text() (text string, err error) {
 	defer recovered(&err)
 	content, err := b.made.AsYaml()
@@ -51,8 +51,8 @@ func (c *checker) isFolder(folder string) bool {
 	return false
 }
 
-// build builds a folder as Flux does, without plugins, Helm, remote bases or a disk. A
-// folder without a kustomization.yaml gets the one that Flux would make.
+// build builds a folder as Flux does, without plugins, Helm, remote bases or a disk. A folder
+// without a kustomization.yaml gets the one that Flux would generate.
 func (c *checker) build(folder string) *built {
 	folder = path.Clean(folder)
 	if b, ok := c.builds[folder]; ok {
@@ -70,7 +70,8 @@ func (c *checker) build(folder string) *built {
 	return b
 }
 
-// fill builds a folder, and returns the error of kustomize. A folder that is refused before is found, and failed.
+// fill builds a folder, and returns the error of kustomize. If it refuses the folder first, it adds a finding and
+// sets failed.
 func (c *checker) fill(b *built, folder string) error {
 	visit := visiting{weights: map[string]int{}, within: map[string]bool{}}
 	weight := c.reach(folder, &visit)
@@ -94,7 +95,7 @@ func (c *checker) fill(b *built, folder string) error {
 	return nil
 }
 
-// at is where a finding about a folder is reported.
+// at is the position of a finding about a folder.
 func (c *checker) at(folder string) string {
 	if name := c.kustomizationFile(folder); name != "" && !c.virtual[name] {
 		return name
@@ -106,7 +107,7 @@ func (c *checker) at(folder string) string {
 func (c *checker) run(folder string) (_ *built, err error) {
 	defer recovered(&err)
 	options := krusty.MakeDefaultOptions()
-	options.LoadRestrictions = types.LoadRestrictionsNone // Flux allows files of the whole repository, and there is nothing else in memory
+	options.LoadRestrictions = types.LoadRestrictionsNone // Flux allows files of the whole repository, and memory contains nothing else
 	options.PluginConfig = types.DisabledPluginConfig()
 	made, err := krusty.MakeKustomizer(options).Run(c.memory, path.Join("/", folder))
 	if err != nil {
@@ -129,7 +130,7 @@ func (c *checker) run(folder string) (_ *built, err error) {
 	return b, nil
 }
 
-// objectOf returns what an API server would read if the content were sent to it.
+// objectOf returns the object that an API server would read from the content.
 func objectOf(content map[string]any) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -139,21 +140,21 @@ func objectOf(content map[string]any) (*unstructured.Unstructured, error) {
 	return object, utiljson.Unmarshal(text, &object.Object)
 }
 
-// recovered turns a panic into an error: kustomize is given what nobody has looked at.
+// recovered turns a panic into an error: the input of kustomize is untrusted.
 func recovered(err *error) {
 	if caught := recover(); caught != nil {
 		*err = fmt.Errorf("kustomize failed: %v", caught)
 	}
 }
 
-// keep puts a file among those that kustomize reads.
+// keep stores a file for kustomize.
 func (c *checker) keep(name, content string) {
 	c.files[name] = []byte(content)
 	c.memory.put(name, c.files[name])
 }
 
-// complete adds the kustomization.yaml that Flux makes for a folder without one: all
-// manifests below it, and folders with a kustomization of their own as a whole.
+// complete adds the kustomization.yaml that Flux generates for a folder without one: all
+// manifests below it, and folders with their own kustomization as a whole.
 func (c *checker) complete(folder string) {
 	var resources []string
 	for name := range c.files {
@@ -176,15 +177,16 @@ func (c *checker) complete(folder string) {
 	c.keep(name, kustomization("", resources, nil))
 }
 
-// visiting is one walk through what a folder includes.
+// visiting is one walk through the includes of a folder.
 type visiting struct {
 	weights map[string]int
 	within  map[string]bool
 	refused bool
 }
 
-// reach walks through what a folder includes, before kustomize does: it refuses whatever
-// would be fetched or run, marks files as reached, and returns how many objects a build reads.
+// reach walks through the includes of a folder, before kustomize does: it refuses everything
+// that would be fetched or run, marks files as reached, and returns the number of objects that
+// a build reads.
 func (c *checker) reach(folder string, visit *visiting) int {
 	if weight, known := visit.weights[folder]; known && !visit.within[folder] {
 		return weight
@@ -223,7 +225,8 @@ func (c *checker) reach(folder string, visit *visiting) int {
 			continue
 		}
 		if path.IsAbs(name) || target == ".." || strings.HasPrefix(target, "../") {
-			// The tree in memory begins at "/", so kustomize would find a file of it there, unseen by this walk.
+			// The tree in memory begins at "/", so kustomize would find a file there that this walk has not
+			// seen.
 			c.find("DoesNotBuild", file, "%s is outside of the tree, so it does not build: name it by a path within", name)
 			visit.refused = true
 			continue
@@ -292,7 +295,7 @@ func references(k types.Kustomization) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// patchFiles lists the files of a kustomization that are patches, with empty names for those that it has itself.
+// patchFiles lists the files of a kustomization that are patches, with empty names for inline ones.
 func patchFiles(k types.Kustomization) (names []string) {
 	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // deprecated fields are loaded too
 		names = append(names, patch.Path)
@@ -305,8 +308,8 @@ func patchFiles(k types.Kustomization) (names []string) {
 	return names
 }
 
-// remote reports whether kustomize might fetch a name, or clone it with git: it takes what looks like a URL or a
-// repository as one even where such a file or folder exists. It refuses more than kustomize would fetch.
+// remote reports whether kustomize might fetch a name, or clone it with git: it does so for text that looks like
+// a URL or a repository even if such a file or folder exists. remote refuses more than kustomize would fetch.
 func remote(name string) bool {
 	return repository.MatchString(name)
 }
@@ -338,7 +341,7 @@ func decode(text string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// buildHint says what to do about errors of kustomize that do not.
+// buildHint is the fix for errors of kustomize without one.
 func buildHint(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "kustomization.yaml is empty"):

@@ -11,7 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Chart says where Flux gets a Helm chart from.
+// Chart is the source of a Helm chart.
 type Chart struct {
 	// URL of a Helm repository (https://…), of the chart itself in a registry (oci://…), or
 	// of a Git repository with the chart in charts/NAME (https://….git).
@@ -20,12 +20,12 @@ type Chart struct {
 	Version string `json:"version,omitempty"`
 	// Digest is the only content that Flux installs, as sha256:…, for a chart in a registry.
 	Digest string `json:"digest,omitempty"`
-	// Verify says who must have signed a chart in a registry.
+	// Verify defines who must have signed a chart in a registry.
 	Verify ChartVerify `json:"verify,omitzero"`
 }
 
-// ChartVerify says whose cosign signature Flux requires of a chart: that of a key, or of an
-// identity. The zero value requires none.
+// ChartVerify defines whose cosign signature Flux requires of a chart: a key's, or an
+// identity's. The zero value requires none.
 type ChartVerify struct {
 	// Secret in flux-system has the public key, in an entry whose name ends with .pub.
 	Secret string `json:"secret,omitempty"`
@@ -42,14 +42,15 @@ const (
 	chartURL     = `^(https|oci)://[A-Za-z0-9][A-Za-z0-9.:-]*(/[A-Za-z0-9._-]+)*/?$`
 	chartVersion = `^[0-9A-Za-z.*<>=^~ +-]{1,64}$`
 	chartDigest  = `^$|^sha256:[0-9a-f]{64}$`
-	// anchored is a regular expression of the whole text. Flux finds it anywhere otherwise.
+	// anchored is a regular expression that matches the whole text. Otherwise, Flux matches any
+	// part.
 	anchored = `^$|^\^.{1,510}\$$`
 )
 
-// bound reports whether Flux refuses any other content than the right one.
+// bound reports whether Flux refuses all other content.
 func (c Chart) bound() bool { return c.Digest != "" || c.Verify != (ChartVerify{}) }
 
-// check refuses what Flux could not use, or would not enforce. name is the chart's.
+// check refuses values that Flux could not use, or would not enforce. name is the chart's.
 func (c Chart) check(name string) error {
 	const objectName = `^$|^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`
 	for _, field := range []struct{ field, value, pattern, example string }{
@@ -83,7 +84,7 @@ func (c Chart) check(name string) error {
 	return nil
 }
 
-// verify returns the field of that name of an OCIRepository, nil if nobody must have signed.
+// verify returns the field verify of an OCIRepository, nil if no signature is required.
 func (v ChartVerify) verify() object {
 	switch {
 	case v.Secret != "":
@@ -97,12 +98,12 @@ func (v ChartVerify) verify() object {
 // chartSource returns the source of a chart, and the fields of a HelmRelease that name it.
 func chartSource(chart Chart, name, namespace, chartName string) (source, from object) {
 	if strings.HasPrefix(chart.URL, "oci://") {
-		ref := object{"tag": strings.ReplaceAll(chart.Version, "+", "_")} // as Helm pushes it: tags have no +
+		ref := object{"tag": strings.ReplaceAll(chart.Version, "+", "_")} // as in Helm's pushes: tags have no +
 		if !exactVersion.MatchString(chart.Version) {
 			ref = object{"semver": chart.Version}
 		}
 		if chart.Digest != "" {
-			ref["digest"] = chart.Digest // the tag is then for people alone
+			ref["digest"] = chart.Digest // then, the tag is for people only
 		}
 		spec := object{"interval": "1h", "url": strings.TrimSuffix(chart.URL, "/"), "ref": ref,
 			"layerSelector": object{"mediaType": chartLayer, "operation": "copy"}}
@@ -146,9 +147,9 @@ var (
 	plainRange  = regexp.MustCompile(`^(?:` + comparator + `(?:[, ]+| *\|\| *|$))+$`)
 )
 
-// preReleases returns the range that also includes pre-releases. It leaves one version alone, a range with
-// pre-releases of its own, and a range that would then include other stable versions, such as >2.0.0.
-// A source in Git without a version follows a branch, which has none.
+// preReleases returns the range that also includes pre-releases. It does not change a single version, a
+// range with its own pre-releases, and a range that would then include other stable versions, such as
+// >2.0.0. A source in Git without a version follows a branch, which has none.
 func (c Chart) preReleases() string {
 	switch {
 	case c.Version == "*" && !strings.HasSuffix(c.URL, ".git"):
@@ -189,7 +190,8 @@ func isVersion(text string) bool {
 
 var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 
-// chartSources finds charts of the platform that whoever writes to the registry can replace.
+// chartSources finds charts of the platform that anyone who can write to the registry can
+// replace.
 func (c *checker) chartSources(all *closure) {
 	for _, o := range all.objects {
 		if !isFlux(o.Unstructured, "OCIRepository") || o.GetNamespace() != fluxNamespace {
@@ -210,7 +212,7 @@ func (c *checker) chartSources(all *closure) {
 	}
 }
 
-// chartSigners finds identities that may sign charts and that strangers have too, or nobody.
+// chartSigners finds identities for charts that strangers also have, or nobody.
 func (c *checker) chartSigners(folder string, o *unstructured.Unstructured) {
 	if c.options.Signer == nil {
 		return

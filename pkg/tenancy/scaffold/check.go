@@ -14,20 +14,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// CheckOptions are what a check needs from others.
+// CheckOptions are the functions that a check needs from its caller.
 type CheckOptions struct {
-	// Resources checks resources of landwaiter.dev, given as YAML, and returns what is wrong with
-	// them: severity, ID and a message that begins with the object. The ID of what is not there is
-	// [MissingID] where it may be elsewhere: whole says that the text is all that a cluster has.
-	// Nil leaves resources unchecked.
+	// Resources checks resources of landwaiter.dev, given as YAML, and returns their errors:
+	// severity, ID and a message that begins with the object. The ID of a missing object is
+	// [MissingID] if it may be elsewhere: whole says that the text has everything that a cluster
+	// has. Nil omits the check.
 	Resources func(ctx context.Context, text string, whole bool) ([]resource.Finding, error)
 	// Signer judges an identity of spec.verify.matchOIDCIdentity. It returns the ID of a finding and
-	// what is wrong, "" if nothing is. Nil leaves them unchecked.
+	// the error, "" if there is none. Nil omits the check.
 	Signer func(issuer, subject string) (id, wrong string)
-	// Near returns which of some names a misspelt one is closest to; ok is false if none is close. Without it,
-	// every unknown field is one.
+	// Near returns the most similar of some names for a misspelt one; ok is false if none is similar. Without
+	// it, every unknown field counts as misspelt.
 	Near func(name string, names []string) (nearest string, ok bool)
-	// MayAllow says what could be allowed. Nil leaves unchecked whether constraints lock the
+	// MayAllow predicts what could be allowed. Nil omits the check whether constraints lock the
 	// platform out.
 	MayAllow MayAllow
 }
@@ -35,21 +35,20 @@ type CheckOptions struct {
 // MissingID is the ID of findings about resources that may be elsewhere.
 const MissingID = "NotFound"
 
-// CheckReport is what was built and found.
+// CheckReport is the result of a check.
 type CheckReport struct {
-	// Kustomizations counts the folders that were built.
+	// Kustomizations counts the built folders.
 	Kustomizations int `json:"kustomizations"`
-	// Clusters are the folders that Flux begins with, and the cluster of each.
+	// Clusters are the folders with which Flux begins, with the cluster of each.
 	Clusters []string `json:"clusters"`
 	// Findings have the file and no object.
 	Findings []resource.Finding `json:"findings"`
 }
 
-// Check checks a platform's repository: it builds every kustomization, follows Flux from
-// each cluster's folder through everything that the tree applies there, and looks into
-// each file for Secrets. It reads files only, follows no link, runs nothing and fetches
-// nothing, whatever is in the tree. It fails if the tree cannot be read; what is wrong
-// with it is a finding.
+// Check checks a platform's repository: it builds every kustomization, follows Flux from each
+// cluster's folder through everything that the tree applies there, and searches each file for
+// Secrets. It only reads files, follows no link, runs nothing and fetches nothing, whatever
+// is in the tree. It fails if the tree cannot be read; errors in the tree are findings.
 func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error) {
 	c, err := newChecker(o)
 	if err != nil {
@@ -95,9 +94,9 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 		if err := ctx.Err(); err != nil {
 			return CheckReport{}, err
 		}
-		if c.buildable(folder) && len(c.changed[folder]) == 0 { // else what Flux applies of it was checked
+		if c.buildable(folder) && len(c.changed[folder]) == 0 { // otherwise, what Flux applies of it was checked
 			c.objects(folder, c.build(folder).objects)
-			if len(report.Clusters) == 0 { // else what clusters apply was held to their CRDs
+			if len(report.Clusters) == 0 { // otherwise, it was checked against the clusters' CRDs
 				c.served(from(folder, c.build(folder).objects))
 			}
 		}
@@ -114,8 +113,8 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	return report, nil
 }
 
-// partOfTree finds that a folder is inside of a platform's repository, so that no cluster is followed, and reports
-// whether it is.
+// partOfTree finds that a folder is inside a platform's repository, in which case no cluster is followed, and
+// reports whether it is.
 func (c *checker) partOfTree(dir string) bool {
 	if _, ok := c.files[SettingsFile]; ok {
 		return false
@@ -128,7 +127,7 @@ func (c *checker) partOfTree(dir string) bool {
 	return true
 }
 
-// sorted returns what was found.
+// sorted returns the result.
 func (c *checker) sorted() []resource.Finding {
 	found := slices.AppendSeq([]resource.Finding{}, maps.Keys(c.findings))
 	slices.SortFunc(found, func(a, b resource.Finding) int {
@@ -147,7 +146,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }
 
-// folders are those with a kustomization of their own.
+// folders are those with their own kustomization.
 func (c *checker) folders() []string {
 	var folders []string
 	for name := range c.files {
@@ -159,19 +158,19 @@ func (c *checker) folders() []string {
 	return slices.Compact(folders)
 }
 
-// buildable reports whether a folder is built by itself; a component is not.
+// buildable reports whether a folder is built separately; a component is not.
 func (c *checker) buildable(folder string) bool {
 	documents, err := parse(c.files[c.kustomizationFile(folder)])
 	return err != nil || len(documents) == 0 || textOf(documents[0], "kind") != "Component"
 }
 
-// hidden reports whether a path is of a tool, such as .github.
+// hidden reports whether a path belongs to a tool, such as .github.
 func hidden(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
 }
 
-// of returns the file that an object of a build is from: the one below the folder, or the
-// only one there is, if it has kind and name and is no patch; else the kustomization.
+// of returns the file of a built object: the one below the folder, or the only one, with its
+// kind and name that is not a patch; else the kustomization.
 func (c *checker) of(folder string, o *unstructured.Unstructured) string {
 	candidates := slices.DeleteFunc(slices.Clone(c.places[o.GetKind()+" "+o.GetName()]), func(name string) bool { return path.Base(name) == valuesFile || c.patched[name] })
 	near := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return !within(name, folder) })

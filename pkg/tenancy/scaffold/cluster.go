@@ -16,14 +16,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// cluster is where Flux begins in one cluster.
+// cluster is the start of Flux in one cluster.
 type cluster struct {
 	root string
-	// variables are what the cluster's own ConfigMap has.
+	// variables is the content of the cluster's own ConfigMap.
 	variables map[string]string
-	// ignore is spec.ignore of the source that Flux begins with.
+	// ignore is spec.ignore of the source with which Flux begins.
 	ignore string
-	// source is the one that Flux begins with.
+	// source is the source with which Flux begins.
 	source source
 	// instance installs Flux; nil if flux bootstrap does.
 	instance *instance
@@ -36,7 +36,7 @@ func (c cluster) name() string {
 	return c.root
 }
 
-// roots are the folders that Flux begins with: those above what flux bootstrap writes, and those that
+// roots are the folders with which Flux begins: those above flux bootstrap's files, and those that
 // FluxInstances name.
 func (c *checker) roots() (roots []string) {
 	for _, folder := range c.folders() {
@@ -53,7 +53,8 @@ func (c *checker) roots() (roots []string) {
 	return slices.Compact(roots)
 }
 
-// clusters are those that Flux begins with a folder in; in groups, once for each cluster of the group.
+// clusters are the clusters in which Flux begins with a folder; in groups, one for each cluster of the
+// group.
 func (c *checker) clusters() []cluster {
 	var found []cluster
 	for _, root := range c.roots() {
@@ -84,14 +85,14 @@ func (c *checker) clusters() []cluster {
 	return found
 }
 
-// applied is an object that Flux applies in a cluster, and from which folder.
+// applied is an object that Flux applies in a cluster, with its folder.
 type applied struct {
 	*unstructured.Unstructured
 	folder string
 	by     *built // nil if nothing is applied twice
 }
 
-// from says of objects which folder they are from.
+// from has the folder of each object.
 func from(folder string, objects []*unstructured.Unstructured) []applied {
 	found := make([]applied, len(objects))
 	for i, o := range objects {
@@ -105,10 +106,10 @@ type closure struct {
 	cluster
 	objects []applied
 	seen    map[*built]bool
-	within  map[string]bool      // Kustomizations that apply one another, down to the one that is followed
+	within  map[string]bool      // Kustomizations that apply one another, down to the current one
 	made    map[string]*artifact // ExternalArtifacts by namespace and name
-	waiting []waiting            // Kustomizations of artifacts that nothing makes yet
-	teams   map[string]applied   // namespaces of teams, and what says so
+	waiting []waiting            // Kustomizations of artifacts that nothing generates yet
+	teams   map[string]applied   // namespaces of teams, with the object that shows it
 }
 
 // cluster checks what one cluster has.
@@ -133,7 +134,8 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	return nil
 }
 
-// follow looks at what a folder builds, and builds the folders of the Flux Kustomizations in it.
+// follow checks the objects of a built folder, and builds the folders of the Flux Kustomizations
+// in it.
 func (c *checker) follow(all *closure, folder string, b *built, variables map[string]string) {
 	if all.seen[b] {
 		return
@@ -167,7 +169,7 @@ func (c *checker) follow(all *closure, folder string, b *built, variables map[st
 	}
 }
 
-// step follows a Kustomization that a folder has.
+// step follows a Kustomization of a folder.
 func (c *checker) step(all *closure, k applied) {
 	next, ofTree := all.target(k.Unstructured)
 	if !ofTree {
@@ -216,11 +218,11 @@ func (all *closure) replaced(o *unstructured.Unstructured) map[string]string {
 	return variables
 }
 
-// variable matches what Flux replaces: a default may have variables too, and $$ keeps the text as it is.
+// variable matches a variable of Flux: a default may contain variables too, and $$ escapes one.
 var variable = regexp.MustCompile(`\$?\$\{([_a-zA-Z][_a-zA-Z0-9]*)(?:(?::[-=?+]|=)((?:\$\{[^}]*\}|[^}])*))?\}`)
 
-// substitute replaces variables as Flux does after a build. One without a value, or with an empty one, becomes
-// its default, or empty.
+// substitute replaces variables as Flux does after a build. A variable without a value becomes its default, or
+// empty.
 func substitute(text string, variables map[string]string) string {
 	return variable.ReplaceAllStringFunc(text, func(match string) string {
 		if strings.HasPrefix(match, "$$") {
@@ -231,7 +233,7 @@ func substitute(text string, variables map[string]string) string {
 	})
 }
 
-// replacedSize is how long a text becomes by [substitute].
+// replacedSize is the length of a text after [substitute].
 func replacedSize(text string, variables map[string]string) int {
 	size := len(text)
 	for _, found := range variable.FindAllStringSubmatchIndex(text, -1) {
@@ -247,7 +249,8 @@ func isFlux(o *unstructured.Unstructured, kind string) bool {
 	return o.GetKind() == kind && strings.HasSuffix(o.GroupVersionKind().Group, ".toolkit.fluxcd.io")
 }
 
-// reference returns what a field names; the namespace is the object's own if none is given.
+// reference returns the target of a field; the namespace is the object's own if none is
+// given.
 func reference(o *unstructured.Unstructured, fields ...string) (kind, name, namespace string) {
 	ref, _, _ := unstructured.NestedMap(o.Object, fields...)
 	return referenced(o, ref)
@@ -261,7 +264,8 @@ func referenced(o *unstructured.Unstructured, ref map[string]any) (kind, name, n
 	return kind, name, cmp.Or(namespace, o.GetNamespace())
 }
 
-// flux checks the Flux objects of one cluster against each other, and returns what each waits for.
+// flux checks the Flux objects of one cluster against each other, and returns the dependencies of
+// each.
 func (c *checker) flux(all *closure) (order map[string][]string) {
 	present := map[string]bool{all.source.kind + " " + all.source.namespace + "/" + all.source.name: true}
 	for name := range all.made {
@@ -328,8 +332,8 @@ func (c *checker) twice(all *closure) {
 	}
 }
 
-// resources lets the caller check all resources of landwaiter.dev that a cluster has, so
-// that conflicts between Tenants show.
+// resources lets the caller check all resources of landwaiter.dev in a cluster, so that
+// conflicts between Tenants show.
 func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, err error) {
 	if c.options.Resources == nil {
 		return nil, nil
@@ -359,7 +363,7 @@ func isResource(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == v1beta1.Group
 }
 
-// where returns the file that a message about "Kind name: …" is about, "" if it is about none of the objects.
+// where returns the file of a message about "Kind name: …", "" if it is about none of the objects.
 func (c *checker) where(objects []applied, message string) string {
 	for _, o := range objects {
 		switch {

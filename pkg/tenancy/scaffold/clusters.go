@@ -12,8 +12,8 @@ type step struct {
 	more       object
 }
 
-// steps are the order in which a cluster comes up: CRDs, controllers, templates,
-// constraints, guardrails. Flux starts each once those before it are ready.
+// steps are the order in which a cluster starts: CRDs, controllers, templates, constraints,
+// guardrails. Flux starts each step once the previous ones are ready.
 func (p Platform) steps() []step {
 	steps := []step{
 		// Without prune: deleting a CRD deletes all resources of its kind.
@@ -32,8 +32,7 @@ func (p Platform) steps() []step {
 	return steps
 }
 
-// beforeTenants are the steps that tenants wait for: nothing of theirs runs before what
-// restricts it.
+// beforeTenants are the steps before tenants: nothing of theirs runs before its restrictions.
 func (p Platform) beforeTenants() []string {
 	if p.Operator {
 		return []string{"landwaiter", "policies"}
@@ -50,7 +49,7 @@ func (p Platform) tenantsStep(folder string, more object) step {
 	return s
 }
 
-// decryption lets Flux decrypt what a step applies, if the tree says for whom they are encrypted.
+// decryption lets Flux decrypt a step's objects, if the tree names recipients.
 func (p Platform) decryption() object {
 	sops := p.sops()
 	if sops == (sopsKey{}) {
@@ -68,7 +67,7 @@ func (s step) object() object {
 	spec := object{
 		"interval": "10m", "retryInterval": "1m", "timeout": "5m", "path": s.path, "prune": true, "wait": true,
 		"sourceRef": object{"kind": "GitRepository", "name": platformSource},
-		// With the lockdown, Flux acts as the account default where none is named.
+		// With the lockdown, Flux uses the account default if none is named.
 		"serviceAccountName": "kustomize-controller",
 	}
 	if len(s.after) > 0 {
@@ -92,8 +91,8 @@ func objectsOf(steps ...step) []object {
 
 const infrastructureComment = "CRDs, controllers, templates, constraints, guardrails: each waits for those before it."
 
-// entry adds the folder that flux bootstrap writes into, with the lockdown over its files. Where the Flux Operator
-// installs Flux, the folder keeps what it has.
+// entry adds the folder for flux bootstrap, with the lockdown over its files. If the Flux Operator installs Flux,
+// the folder keeps its content.
 func (p Platform) entry(t *Tree, folder string) {
 	if names, ok := p.instances[folder]; ok {
 		t.seed(path.Join(folder, "kustomization.yaml"), kustomization("", names, nil))
@@ -154,7 +153,7 @@ func tenantList() string {
 	return kustomization("Teams of this cluster; landwaiter platform scaffold adds to the list.", nil, nil)
 }
 
-// clusterVariables is the ConfigMap in flux-system that says which cluster this is.
+// clusterVariables is the ConfigMap in flux-system with the name of the cluster.
 const clusterVariables = "cluster-vars"
 
 // substitution replaces ${cluster_name} in what a step applies.
@@ -165,7 +164,7 @@ func substitution() object {
 // groupsFolder has a folder for each group of clusters.
 const groupsFolder = "clustergroups"
 
-// groups adds the layout of Flux with TMC. All clusters of a group have one entry, which
+// groups adds the layout of Flux with TMC. All clusters of a group share one entry, which
 // leads each to its own folder.
 func (p Platform) groups(t *Tree) {
 	for _, group := range p.Groups {

@@ -3,8 +3,9 @@ package scaffold
 // demoKustomization is what the demo's repository applies for each tenant.
 const demoKustomization = "kustomizations/per-tenant/kustomization.yaml"
 
-// demoManifests are what flux-multitenant-demo applies for each tenant, and the manifest that
-// tries to leave its namespace. Flux replaces the variables. They are for people to write on.
+// demoManifests are the manifests that flux-multitenant-demo applies for each tenant, and the
+// manifest that tries to leave its namespace. Flux replaces the variables. People extend
+// them.
 func demoManifests(t *Tree) {
 	t.seed(demoKustomization, kustomization("", []string{"dummy_deployment.yaml"}, nil))
 	t.seed("kustomizations/per-tenant/dummy_deployment.yaml", demoDeployment)

@@ -10,12 +10,12 @@ import (
 // Limits of what is shown of a difference.
 const (
 	maxShown    = 20        // lines of one file
-	maxCompared = 1_000_000 // pairs of lines: what is between the first difference and the last
+	maxCompared = 1_000_000 // pairs of lines between the first difference and the last
 )
 
 // differences returns the lines that differ between two texts, those of before with a minus
-// and those of after with a plus. The first line of a file that was generated is not shown.
-// What may have a Secret is not shown either: the text goes to terminals and logs.
+// and those of after with a plus. It omits the first line of a generated file, and texts that
+// may contain a Secret: the result goes to terminals and logs.
 func differences(before, after string) []string {
 	if privateKey.MatchString(before) || strings.Contains(before, "kind: Secret") {
 		return []string{"it may have a Secret, so its lines are not shown"}
@@ -37,7 +37,7 @@ func differences(before, after string) []string {
 	return shown
 }
 
-// linesOf returns the lines of a text without the one that says who generated it.
+// linesOf returns the lines of a text without the line that marks it as generated.
 func linesOf(text string) []string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := range min(2, len(lines)) { // a script has it second
@@ -48,7 +48,8 @@ func linesOf(text string) []string {
 	return lines
 }
 
-// changes compares two lists of lines. Lists that are too long for that have nothing in common.
+// changes compares two lists of lines. If the lists are too long, it treats them as completely
+// different.
 func changes(from, to []string) (shown []string) {
 	parts := []difflib.OpCode{{Tag: 'r', I2: len(from), J2: len(to)}}
 	if len(from)*len(to) <= maxCompared {

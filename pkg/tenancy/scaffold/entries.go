@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fieldOf returns the fields of a kustomization with their values, and where one is; -1 if it is missing.
+// fieldOf returns the fields of a kustomization with their values, and the index of one; -1 if it is
+// missing.
 func fieldOf(text, field string) (fields []*yaml.Node, at int, err error) {
 	var whole yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &whole); err != nil {
@@ -27,7 +28,7 @@ func fieldOf(text, field string) (fields []*yaml.Node, at int, err error) {
 	return fields, at, nil
 }
 
-// withoutEntry takes an entry that [addEntry] added off its list. Everything else stays as it is.
+// withoutEntry removes an entry that [addEntry] added. Everything else stays.
 func withoutEntry(text, field, entry, value string) (string, error) {
 	fields, at, err := fieldOf(text, field)
 	if err != nil || at < 0 || !has(fields[at+1], value) {
@@ -45,7 +46,7 @@ func withoutEntry(text, field, entry, value string) (string, error) {
 	return strings.Join(lines, ""), nil
 }
 
-// deeper reports whether a line is further in than another.
+// deeper reports whether a line is indented more than another.
 func deeper(line, than string) bool {
 	indent := than[:len(than)-len(strings.TrimLeft(than, " "))]
 	return strings.HasPrefix(line, indent+" ")

@@ -11,13 +11,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// exemptsOthers reports whether the settings leave out more namespaces than those of the platform itself.
+// exemptsOthers reports whether the settings exempt more namespaces than those of the platform itself.
 func (p Platform) exemptsOthers() bool {
 	return slices.ContainsFunc(p.ExemptNamespaces, func(name string) bool { return !slices.Contains(p.ownNamespaces(), name) })
 }
 
-// unverified finds namespaces of Tenants that something keeps from verification altogether: a label, Gatekeeper's
-// Config, or constraints that all leave them out. A tree without constraints for images verifies nothing yet.
+// unverified finds namespaces of Tenants that are completely exempt from verification: by a label, Gatekeeper's
+// Config, or by all constraints. A tree without constraints for images verifies nothing yet.
 func (c *checker) unverified(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants) {
 	asking := all.asking()
 	for _, tenant := range tenants {
@@ -40,7 +40,7 @@ func (c *checker) unverified(all *closure, tenants []*v1beta1.Tenant, holders *r
 	}
 }
 
-// leftByConfig finds that Gatekeeper's Config leaves a namespace out.
+// leftByConfig finds that Gatekeeper's Config excludes a namespace.
 func (c *checker) leftByConfig(all *closure, whose, namespace string) {
 	for _, o := range all.objects {
 		if o.GroupVersionKind().Group != "config.gatekeeper.sh" || o.GetKind() != "Config" {
@@ -69,7 +69,7 @@ func (c *checker) excluded(asking []applied, whose, namespace, shown string, lab
 		return false
 	}
 	o := asking[0]
-	for _, other := range asking { // the one that is for all the others, if there is one
+	for _, other := range asking { // the general one, if there is one
 		if match, _, _ := unstructured.NestedStringSlice(other.Object, "spec", "match", "namespaces"); len(match) == 0 {
 			o = other
 		}
@@ -82,7 +82,7 @@ func (c *checker) excluded(asking []applied, whose, namespace, shown string, lab
 	return true
 }
 
-// asking returns the constraints for images that do something about pods at admission.
+// asking returns the constraints for images that have an action for pods at admission.
 func (all *closure) asking() (found []applied) {
 	for _, o := range all.objects {
 		if o.GroupVersionKind().Group == constraintGroup && o.GetKind() == imagesKind && constraint.MatchesPods(o.Unstructured) &&
@@ -93,7 +93,8 @@ func (all *closure) asking() (found []applied) {
 	return found
 }
 
-// namespace returns a Namespace of the tree; it has no object if the tree has none of the name.
+// namespace returns a Namespace of the tree; it has no object if the tree has none with the
+// name.
 func (all *closure) namespace(name string) applied {
 	for _, o := range all.objects {
 		if o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" && o.GetName() == name {
@@ -104,7 +105,7 @@ func (all *closure) namespace(name string) applied {
 }
 
 // namespacesOf returns the namespaces of a Tenant with their labels: those that it lists, and those of the tree that
-// are its own by prefix and label.
+// match its prefix and label.
 func (all *closure) namespacesOf(tenant *v1beta1.Tenant, holders *resource.Tenants) map[string]map[string]string {
 	found := map[string]map[string]string{}
 	for _, name := range namespacesOf(tenant) {

@@ -16,8 +16,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// gate finds values of Gatekeeper's chart with which it is not asked about pods of Tenants, or need not answer. The IDs
-// are those that landwaiter check has for the webhooks that come of them.
+// gate finds values of Gatekeeper's chart with which it is not asked about pods of Tenants, or may fail to answer.
+// The IDs are those of landwaiter check for the resulting webhooks.
 func (c *checker) gate(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants) {
 	for _, o := range all.objects {
 		if !isFlux(o.Unstructured, "HelmRelease") || !slices.Contains([]string{o.GetName(), textIn(o.Object, "spec", "chart", "spec", "chart"), textIn(o.Object, "spec", "chartRef", "name")}, "gatekeeper") {
@@ -45,7 +45,7 @@ func (c *checker) gate(all *closure, tenants []*v1beta1.Tenant, holders *resourc
 	}
 }
 
-// gateOpen finds values that open the gate for all namespaces.
+// gateOpen finds values that disable the gate for all namespaces.
 func gateOpen(values object, found func(id, field, format string, args ...any)) {
 	if values["disableValidatingWebhook"] == true {
 		found("NoGatekeeper", "disableValidatingWebhook", "is true, so Gatekeeper is never asked, and no image is verified: remove it")
@@ -123,7 +123,7 @@ func asksAbout(entry any, operation, resource string) bool {
 	return has("apiGroups", "", "*") && has("apiVersions", "v1", "*") && has("operations", operation, "*") && has("resources", names...) && textIn(rule, "scope") != "Cluster"
 }
 
-// gateLeaves finds values that leave out a namespace of a Tenant, or let a label do so.
+// gateLeaves finds values that exclude a namespace of a Tenant, or let a label do so.
 func gateLeaves(values object, tenant, name string, labels map[string]string, found func(id, field, format string, args ...any)) {
 	exempt, _, _ := unstructured.NestedMap(values, "validatingWebhookExemptNamespacesLabels")
 	for label := range exempt {
@@ -152,7 +152,7 @@ func textIn(o object, fields ...string) string {
 	return text
 }
 
-// values returns what a HelmRelease gives its chart, as far as the tree says so: a Secret may say more.
+// values returns the values of a HelmRelease, as far as the tree has them: a Secret may have more.
 func (all *closure) values(release *unstructured.Unstructured) object {
 	whole := object{}
 	from, _, _ := unstructured.NestedSlice(release.Object, "spec", "valuesFrom")

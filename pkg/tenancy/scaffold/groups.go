@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// externalSecretsNamespace is a namespace of the platform in the layout groups alone.
+	// externalSecretsNamespace is a namespace of the platform that only the layout groups has.
 	externalSecretsNamespace = "external-secrets"
-	// storeName is what teams call the store that they share, in each group.
+	// storeName is the name of the store that teams share, in each group.
 	storeName = "cluster-wide-store"
-	// secretsSet has the constraint that keeps teams to their own keys of shared stores.
+	// secretsSet has the constraint that limits teams to their own keys of shared stores.
 	secretsSet = "secrets"
 	// keysKind is the kind of that constraint.
 	keysKind = "ExternalSecretTenantKeys"
 	// Folders of applications of the platform, by group and by cluster.
 	groupApps   = "apps/clustergroups"
 	clusterApps = "apps/clusters"
-	// baseApps has what those take parts of.
+	// baseApps has the shared parts of those.
 	baseApps    = "apps/base"
 	appsComment = "landwaiter never changes this folder. Flux\nreplaces ${cluster_name}."
 )
 
 // appSteps apply the store that teams share, and the platform's applications: those of the group,
-// then those of the cluster. As with tenants, nothing of them runs before what restricts it.
+// then those of the cluster. As with tenants, nothing of them runs before its restrictions.
 func (p Platform) appSteps(group, name string) []step {
 	more := substitution()
 	maps.Copy(more, p.decryption())
@@ -42,7 +42,7 @@ func (p Platform) appSteps(group, name string) []step {
 // storesFolder has a folder for the store of each group.
 const storesFolder = "infrastructure/secret-stores"
 
-// secretStores adds the store of each group that has one.
+// secretStores adds the stores of the groups.
 func (p Platform) secretStores(t *Tree) {
 	for _, group := range slices.Sorted(maps.Keys(p.SecretStores)) {
 		folder := path.Join(storesFolder, group)
@@ -53,8 +53,8 @@ func (p Platform) secretStores(t *Tree) {
 	}
 }
 
-// keysDenied enforces the rule about keys of shared stores from the start: as long as it only
-// reports, every team reads the secrets of all.
+// keysDenied enforces the rule about keys of shared stores from the start: while it only
+// reports, every team can read the secrets of all.
 func keysDenied() object {
 	return object{"target": object{"group": constraintGroup, "kind": keysKind},
 		"patch": encode([]object{{"op": "add", "path": "/spec/enforcementAction", "value": "deny"}})}

@@ -12,21 +12,21 @@ import (
 )
 
 // pruneAnnotation on an object, with the value [pruneDisabled], keeps Flux from deleting the object
-// when it leaves Git.
+// when it is removed from Git.
 const (
 	pruneAnnotation = "kustomize.toolkit.fluxcd.io/prune"
 	pruneDisabled   = "disabled"
 )
 
-// forceAnnotation on an object, with the value [forceEnabled], has Flux delete and create the object if the API server
-// refuses a change of it.
+// forceAnnotation on an object, with the value [forceEnabled], makes Flux delete and create the object if the API
+// server refuses a change.
 const (
 	forceAnnotation = "kustomize.toolkit.fluxcd.io/force"
 	forceEnabled    = "enabled"
 )
 
-// staysInCluster reports whether Flux never deletes an object that a Kustomization applies: an annotation or a label says
-// so, of the object or of spec.commonMetadata. The Kustomization may be nil.
+// staysInCluster reports whether Flux never deletes an object of a Kustomization: because of an annotation or a label
+// on the object or in spec.commonMetadata. The Kustomization may be nil.
 func staysInCluster(o, by *unstructured.Unstructured) bool {
 	sets := []map[string]string{o.GetAnnotations(), o.GetLabels()}
 	if by != nil {
@@ -40,9 +40,9 @@ func staysInCluster(o, by *unstructured.Unstructured) bool {
 	})
 }
 
-// KeepsTeams returns a [RefusedError] if the tree has the operator, and Flux would delete what it
-// applies of a team in dir before the operator creates it again. With a team's Kustomization, Flux
-// deletes everything that the Kustomization applied.
+// KeepsTeams returns a [RefusedError] if the tree has the operator, and Flux would delete a team's
+// objects in dir before the operator creates them again. With a team's Kustomization, Flux deletes
+// everything that the Kustomization applied.
 func (p Platform) KeepsTeams(dir string) error {
 	_, known, err := ReadSettings(dir)
 	if err != nil {
@@ -61,15 +61,15 @@ func (team Team) keepsObjects(dir string, p Platform) error {
 	})
 }
 
-// ofTeam reports whether an object is one that the operator creates for a Tenant, or for any if the
-// name is empty.
+// ofTeam reports whether the operator creates an object for a Tenant, or for any if the name is
+// empty.
 func ofTeam(o *unstructured.Unstructured, tenant string) bool {
 	label := o.GetLabels()[v1beta1.LabelTenant]
 	return label != "" && (tenant == "" || label == tenant) && o.GetKind() != v1beta1.KindTenant && o.GetKind() != "Secret"
 }
 
-// handsOver refuses a tree with the operator while the lists of dir apply objects that leaves is true
-// of and that Flux would prune.
+// handsOver refuses a tree with the operator while the lists of dir apply objects for which leaves is
+// true and that Flux would prune.
 func (p Platform) handsOver(dir, tenant string, leaves func(*unstructured.Unstructured) bool) error {
 	there, err := hasFolder(dir, p.listFolder())
 	if !p.Operator || !there || err != nil {
@@ -101,7 +101,7 @@ func (p Platform) handsOver(dir, tenant string, leaves func(*unstructured.Unstru
 			pruned = append(pruned, list)
 		}
 	}
-	// The chart brings the guardrails then. Without them, teams could do more for a while.
+	// The chart then contains the guardrails. Without them, teams could do more for a while.
 	if list := c.kustomizationFile("infrastructure/guardrails"); found && tenant == "" && list != "" && !c.keeps(list) {
 		pruned = append(pruned, list)
 	}
@@ -114,7 +114,7 @@ func (p Platform) handsOver(dir, tenant string, leaves func(*unstructured.Unstru
 	return nil
 }
 
-// keeps reports whether a kustomization has the line that [firstKeep] asks for.
+// keeps reports whether a kustomization has the line that [firstKeep] requires.
 func (c *checker) keeps(file string) bool {
 	documents, err := parse(c.files[file])
 	if err != nil || len(documents) == 0 {
@@ -123,7 +123,7 @@ func (c *checker) keeps(file string) bool {
 	return textAt(documents[0], "commonAnnotations", pruneAnnotation) == pruneDisabled || textAt(documents[0], "commonLabels", pruneAnnotation) == pruneDisabled
 }
 
-// firstKeep says how objects pass from Flux to the operator without being deleted.
+// firstKeep explains how objects move from Flux to the operator without being deleted.
 func firstKeep(tenant string, lists []string) string {
 	whose := "teams have"
 	if tenant != "" {

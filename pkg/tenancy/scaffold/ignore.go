@@ -12,11 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ignoreFile has patterns of files that Flux leaves out of a source, in the form of .gitignore. A file below
-// another folder is about that one.
+// ignoreFile has patterns of files that Flux excludes from a source, in the form of .gitignore. A file below
+// another folder applies to that folder.
 const ignoreFile = ".sourceignore"
 
-// What Flux leaves out by itself: always, and as long as neither the tree nor the source has patterns.
+// Files that Flux excludes by default: always, and as long as neither the tree nor the source has
+// patterns.
 const (
 	ignoredAlways  = ".git/ .gitignore .gitmodules .gitattributes"
 	ignoredDefault = "*.jpg *.jpeg *.gif *.png *.wmv *.flv *.tar.gz *.zip " +
@@ -26,8 +27,8 @@ const (
 
 // ignorePattern is one pattern of [ignoreFile].
 type ignorePattern struct {
-	text, origin string // the line, and what it is a line of
-	folder       string // the pattern is about files below it
+	text, origin string // the line, and its file
+	folder       string // the pattern applies to files below it
 	parts        []string
 	include      bool
 	onlyFolders  bool
@@ -52,7 +53,7 @@ func ignorePatterns(text, origin, folder string) (patterns []ignorePattern) {
 	return patterns
 }
 
-// matches reports whether a pattern is about a file, or a folder above it.
+// matches reports whether a pattern matches a file, or a folder above it.
 func (p ignorePattern) matches(name string) bool {
 	if p.folder != "." {
 		if !within(name, p.folder) {
@@ -81,7 +82,7 @@ func (p ignorePattern) matches(name string) bool {
 	return matched && (!p.onlyFolders || len(rest) > 0)
 }
 
-// ignoredBy returns the last pattern that is about a file, if it excludes the file.
+// ignoredBy returns the last pattern that matches a file, if it excludes the file.
 func ignoredBy(patterns []ignorePattern, name string) (ignorePattern, bool) {
 	for _, p := range slices.Backward(patterns) {
 		if p.matches(name) {
@@ -91,7 +92,7 @@ func ignoredBy(patterns []ignorePattern, name string) (ignorePattern, bool) {
 	return ignorePattern{}, false
 }
 
-// ofSource is where patterns are from that are in no file of their own.
+// ofSource is the origin of patterns outside of files.
 const ofSource = "spec.ignore of the source " + platformSource
 
 // ignores returns the patterns of a tree whose source has the given spec.ignore.
@@ -111,7 +112,7 @@ func ignores(files map[string][]byte, spec string) []ignorePattern {
 	return append(ignorePatterns(strings.ReplaceAll(lines, " ", "\n"), "those that Flux has by default", "."), own...)
 }
 
-// see leaves only the files that Flux gets from a source with the given spec.ignore.
+// see keeps only the files that Flux gets from a source with the given spec.ignore.
 func (c *checker) see(spec string) {
 	if c.whole == nil {
 		c.whole = maps.Clone(c.files)
@@ -129,7 +130,7 @@ func (c *checker) see(spec string) {
 	}
 }
 
-// ignoreIn returns spec.ignore of the source that the folder of a cluster has.
+// ignoreIn returns spec.ignore of the source of a cluster's folder.
 func (c *checker) ignoreIn(root string) string {
 	for _, file := range slices.Sorted(maps.Keys(c.ignores)) {
 		if within(file, root) || root == "." {
@@ -139,7 +140,7 @@ func (c *checker) ignoreIn(root string) string {
 	return ""
 }
 
-// ignoreOf returns the spec.ignore that what is not of one cluster is checked with.
+// ignoreOf returns the spec.ignore for files that belong to no single cluster.
 func ignoreOf(clusters []cluster) string {
 	if len(clusters) == 0 {
 		return ""
@@ -147,13 +148,14 @@ func ignoreOf(clusters []cluster) string {
 	return clusters[0].ignore
 }
 
-// notThere says that Flux has no file or folder of a name, why, and what to do; remedy is for one that the tree lacks.
+// notThere says that Flux has no file or folder with a name, why, and what to do; remedy is for one that the tree
+// lacks.
 func (c *checker) notThere(name, remedy string) string {
 	for _, file := range slices.Sorted(maps.Keys(c.ignored)) {
 		if file == name || within(file, name) {
 			by, list := c.ignored[file], ignoreFile
 			if by.origin == ofSource {
-				list = "spec.ignore" // which outweighs the file
+				list = "spec.ignore" // which overrides the file
 			}
 			return fmt.Sprintf("is in the tree, but Flux does not get it, because the pattern %s of %s excludes it: add the line %s to %s, or remove the pattern", by.text, by.origin, included(file), list)
 		}
@@ -161,7 +163,7 @@ func (c *checker) notThere(name, remedy string) string {
 	return "is not there" + remedy
 }
 
-// included is the pattern that brings a file back, with the top folder that it is in.
+// included is the pattern that includes a file again, with its top folder.
 func included(file string) string {
 	top, _, below := strings.Cut(file, "/")
 	if below {
@@ -170,7 +172,7 @@ func included(file string) string {
 	return "!/" + top
 }
 
-// specIgnore returns spec.ignore of the platform's source that a document has, or that it patches into one.
+// specIgnore returns spec.ignore of the platform's source in a document, or in a document's patch for it.
 func specIgnore(document *yaml.Node) string {
 	spec := field(document, "spec")
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/library"
 )
 
-// Folders of the library that hold no template.
+// Folders of the library without a template.
 const (
 	libraryConstraints = "constraints"
 	imagesSet          = "images"
@@ -29,7 +29,7 @@ const fluxImagesFile = "samples/flux-images.yaml"
 // imagesKind is the kind of the constraint in [imagesSet].
 const imagesKind = "VerifiedImages"
 
-// copied returns a file that is compiled into the program, so that it cannot be missing.
+// copied returns an embedded file, which cannot be missing.
 func copied(files fs.FS, name string) string {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -38,7 +38,7 @@ func copied(files fs.FS, name string) string {
 	return string(text)
 }
 
-// matching lists the files that are compiled into the program and match a pattern.
+// matching lists the embedded files that match a pattern.
 func matching(files fs.FS, pattern string) []string {
 	names, err := fs.Glob(files, pattern)
 	if err != nil {
@@ -47,8 +47,8 @@ func matching(files fs.FS, pattern string) []string {
 	return names
 }
 
-// CRDs come first and apart from the chart, so that an upgrade changes them before
-// any program that needs them.
+// CRDs come first and separately from the chart, so that an upgrade changes them before any
+// program that needs them.
 func (p Platform) definitions(t *Tree) {
 	names := matching(crd.Files, "*.yaml")
 	for _, name := range names {
@@ -75,7 +75,7 @@ func (p Platform) landwaiter(t *Tree) {
 	if p.Operator {
 		values["operator"] = object{"enabled": true}
 	} else {
-		values["guardrails"] = object{"enabled": false, "external": true} // a step of their own
+		values["guardrails"] = object{"enabled": false, "external": true} // a separate step
 	}
 	if len(p.ReconcilerPieces) > 0 {
 		values["reconciler"] = object{"pieces": p.ReconcilerPieces}
@@ -97,7 +97,7 @@ func release(t *Tree, name, namespace string, chart Chart, labels, values object
 	t.add(path.Join(folder, "source.yaml"), document("", source))
 	spec := object{
 		"interval": "10m", "releaseName": name, "targetNamespace": namespace, "storageNamespace": namespace,
-		// Flux then acts with the permissions of its own controller, as it does without an account.
+		// Flux then uses the permissions of its own controller, as without an account.
 		"serviceAccountName": "helm-controller",
 		"install":            object{"crds": "CreateReplace", "remediation": object{"retries": 3}},
 		"upgrade":            object{"crds": "CreateReplace", "remediation": object{"retries": 3}},
@@ -113,8 +113,8 @@ func release(t *Tree, name, namespace string, chart Chart, labels, values object
 // valuesFile has the values of a chart that people choose.
 const valuesFile = "values-own.yaml"
 
-// ownValues adds the file for values that people choose, which are merged over those of a
-// release, and returns the patch that does so. It is only ever created.
+// ownValues adds the file for people's values, which are merged over a release's values, and
+// returns the patch that does so. The file is only ever created.
 func ownValues(t *Tree, folder, comment string, metadata, values object) []object {
 	t.seed(path.Join(folder, valuesFile), document("Your values for the chart: they win over those of the release. landwaiter never changes this file."+comment, object{
 		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": metadata, "spec": object{"values": values}}))
@@ -142,8 +142,8 @@ func constraintSets() []string {
 	return slices.Compact(sets)
 }
 
-// policies adds the chosen sets of constraints, and one place that says how strict they
-// all are.
+// policies adds the chosen sets of constraints, and one place that sets the action of all of
+// them.
 func (p Platform) policies(t *Tree) {
 	sets, within := slices.Clone(p.Constraints), map[string]bool{}
 	for i := 0; i < len(sets); i++ {
@@ -162,7 +162,7 @@ func (p Platform) policies(t *Tree) {
 	if slices.Contains(sets, fluxImagesSet) {
 		patches = append(patches, p.fluxConstraint(sets))
 	}
-	// The guardrails keep these labels, also while Gatekeeper is away.
+	// The guardrails protect these labels, even while Gatekeeper is down.
 	patches = append(patches, withoutConstraint("ProtectedNamespaceLabels"))
 	if p.GitHubOrg == "" && len(p.AllowedSources) == 0 {
 		patches = append(patches, withoutConstraint("FluxAllowedSources"))
@@ -183,8 +183,9 @@ func (p Platform) policies(t *Tree) {
 
 const constraintGroup = "constraints.gatekeeper.sh"
 
-// aboutTeams matches the library's constraints about what teams run, but for images, and about
-// their keys in shared secret stores. They leave out the namespaces of the platform itself.
+// aboutTeams matches the library's constraints about teams' workloads, except images, and
+// about their keys in shared secret stores. They exclude the namespaces of the platform
+// itself.
 const aboutTeams = "(allowed-users-and-groups|apparmor-profile|container-allowed-ports|external-secret-tenant-keys|no-host-path-volumes|no-privileged-containers|seccomp-profile)"
 
 func withoutConstraint(kind string) object {
@@ -193,8 +194,8 @@ func withoutConstraint(kind string) object {
 }
 
 // fluxConstraint keeps the constraint for Flux's namespace from denying while the namespace is
-// exempt: pods of Flux must start while Landwaiter is down, or nobody repairs it. If the namespace
-// is not exempt, the constraint of the set images asks about its pods.
+// exempt: pods of Flux must start while Landwaiter is down, so that it can be repaired. If the
+// namespace is not exempt, the constraint of the set images covers its pods.
 func (p Platform) fluxConstraint(sets []string) object {
 	target := object{"group": constraintGroup, "kind": imagesKind, "name": "verified-images-flux"}
 	exempt, enforcement := slices.Contains(p.ExemptNamespaces, fluxNamespace), p.Enforcement
@@ -207,7 +208,7 @@ func (p Platform) fluxConstraint(sets []string) object {
 	return object{"target": target, "patch": encode([]object{{"op": "add", "path": "/spec/enforcementAction", "value": enforcement}})}
 }
 
-// allowedSources limits the sources of teams to those of one organisation, and below the prefixes that
+// allowedSources limits the sources of teams to those of one organization, and below the prefixes that
 // the platform lists.
 func (p Platform) allowedSources() object {
 	git, oci, helm, buckets := []string{}, []string{}, []string{}, []string{}
@@ -270,7 +271,7 @@ func (p Platform) constraintSet(t *Tree, set string) {
 	}
 }
 
-// guardrails are in the tree unless the chart brings them for the operator, which does not
+// guardrails are in the tree unless the chart installs them for the operator, which does not
 // start without its guardrails.
 func (p Platform) guardrails(t *Tree) {
 	if p.Operator {

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// source names the source that Flux begins with in a cluster, which is this tree.
+// source identifies the source with which Flux begins in a cluster, which is this tree.
 type source struct{ kind, namespace, name string }
 
-// bootstrapped is the source that flux bootstrap makes.
+// bootstrapped is the source of flux bootstrap.
 func bootstrapped() source { return source{"GitRepository", fluxNamespace, platformSource} }
 
 // instance is a FluxInstance, from which the Flux Operator installs Flux instead of flux bootstrap.
@@ -28,7 +28,7 @@ func isInstance(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == "fluxcd.controlplane.io" && o.GetKind() == "FluxInstance"
 }
 
-// instance adds a FluxInstance that a file has.
+// instance adds a FluxInstance of a file.
 func (c *checker) instance(file string, document *yaml.Node) {
 	var content map[string]any
 	if document.Decode(&content) != nil {
@@ -39,7 +39,7 @@ func (c *checker) instance(file string, document *yaml.Node) {
 	}
 }
 
-// root is the folder that Flux begins with, "" if the FluxInstance only installs Flux.
+// root is the folder with which Flux begins, "" if the FluxInstance only installs Flux.
 func (i instance) root() string {
 	if _, syncs, _ := unstructured.NestedMap(i.object.Object, "spec", "sync"); !syncs {
 		return ""
@@ -48,7 +48,7 @@ func (i instance) root() string {
 	return cmp.Or(strings.TrimPrefix(path.Join("/", target), "/"), ".")
 }
 
-// source is what the Flux Operator makes of spec.sync.
+// source is the source that the Flux Operator creates from spec.sync.
 func (i instance) source() source {
 	kind, _, _ := unstructured.NestedString(i.object.Object, "spec", "sync", "kind")
 	name, _, _ := unstructured.NestedString(i.object.Object, "spec", "sync", "name")
@@ -66,8 +66,8 @@ func (c *checker) instanceOf(root string) (found *instance) {
 	return found
 }
 
-// lockedInstance tries whether the FluxInstance of a cluster locks Flux down: by spec.cluster.multitenant, or by
-// patches. What the cluster applies counts, and the file alone only if nothing applies it.
+// lockedInstance checks whether the FluxInstance of a cluster locks Flux down: by spec.cluster.multitenant, or
+// by patches. The applied object counts, and the file only if nothing applies it.
 func (c *checker) lockedInstance(all *closure) {
 	i := all.instance
 	if i == nil {
@@ -101,8 +101,8 @@ func (p Platform) bootstraps(folders ...string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool { return p.instances[folder] == nil })
 }
 
-// byOperator notes the folders of dir where the Flux Operator installs Flux, with the manifests that are there,
-// so that nothing of flux bootstrap is written into them. What cannot be read is for a check.
+// byOperator records the folders of dir in which the Flux Operator installs Flux, with their manifests, so that
+// nothing of flux bootstrap is written into them. A check reports unreadable ones.
 func (p *Platform) byOperator(dir string) error {
 	c, err := newChecker(CheckOptions{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// mayWrite reports whether a run may change a file that is there.
+// mayWrite reports whether a run may change an existing file.
 func (t Tree) mayWrite(name string) bool {
 	return len(t.Only) == 0 || slices.ContainsFunc(t.Only, func(part string) bool { return name == part || within(name, part) })
 }
@@ -47,8 +47,8 @@ func (t Tree) staysWithin(outcomes []Outcome, edited []EditedFile) error {
 	return nil
 }
 
-// limit keeps a run with --place to those places, if others have the Tenant too. In the layouts with one base, the
-// Tenant stays as the base has it. It returns the Tenant with what is asked for.
+// limit restricts a run with --place to those places, if others have the Tenant too. In the layouts with one base,
+// the base's Tenant stays. It returns the Tenant with the request.
 func (a Addition) limit(p Platform, team *Team) (wish *v1beta1.Tenant, err error) {
 	wish = team.Tenant
 	if len(team.Places) == 0 || wish == nil || p.Layout == LayoutDemo {
@@ -85,7 +85,7 @@ func (a Addition) limit(p Platform, team *Team) (wish *v1beta1.Tenant, err error
 // ownFile patches a Tenant in one place. It is the user's: a run with --place adds to it.
 func ownFile(team string) string { return team + "-own.yaml" }
 
-// patchPlaces makes what is asked for a patch of the Tenant in the places that a run is for.
+// patchPlaces turns the request into a patch of the Tenant in the run's places.
 func (a Addition) patchPlaces(p Platform, team *Team) error {
 	if len(team.only) == 0 || p.Layout == LayoutArc {
 		return nil
@@ -115,7 +115,7 @@ func (a Addition) patchPlaces(p Platform, team *Team) error {
 	return nil
 }
 
-// wanted adds what is asked for to the Tenant of a place.
+// wanted adds the request to the Tenant of a place.
 func (a Addition) wanted(p Platform, place string, now *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 	if !a.Whole {
 		want, err := onboard.Combine(now, a.Team.Tenant)
@@ -137,7 +137,7 @@ func (a Addition) wanted(p Platform, place string, now *v1beta1.Tenant) (*v1beta
 	return want, nil
 }
 
-// changesOf is what a patch has to say to make one Tenant the other.
+// changesOf is the patch that turns one Tenant into the other.
 func changesOf(from, to *v1beta1.Tenant) (object, error) {
 	before, err := onboard.Manifest(from)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a Addition) patchFile(place string, changed object, tenant string) (string
 	return document("What differs here of the Tenant. Edit it, and run landwaiter platform scaffold DIR "+tenant+".", merged(patch, changed)), nil
 }
 
-// merged returns a merge patch that does what two do, one after the other.
+// merged returns a merge patch that has the effect of two, one after the other.
 func merged(first, second object) object {
 	both := object{}
 	for name, value := range first {
@@ -183,7 +183,7 @@ func merged(first, second object) object {
 	return both
 }
 
-// tookEffect returns a [RefusedError] if the tree has another patch that wins over the one of a run.
+// tookEffect returns a [RefusedError] if the tree has another patch that overrides a run's.
 func (a Addition) tookEffect(p Platform, team Team, tree Tree) error {
 	if len(team.own) == 0 {
 		return nil
@@ -200,7 +200,7 @@ func (a Addition) tookEffect(p Platform, team Team, tree Tree) error {
 	return nil
 }
 
-// bump is a command that gives the tenant with a file of values another version of a shared application's chart.
+// bump is a command that sets another version of a shared application's chart in a tenant's file of values.
 func (a App) bump(file, version string) (string, error) {
 	source, release := a.release("", "")
 	other := a

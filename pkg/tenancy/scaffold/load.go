@@ -17,37 +17,37 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Limits of what is checked. A repository is read before anybody has looked at it: that of
-// a pull request is a stranger's.
+// Limits on what is checked. A repository is read before anybody has looked at it: a pull
+// request's is a stranger's.
 const (
 	maxFiles     = 20_000
 	maxFileBytes = 4 << 20   // the files of flux bootstrap are below 1 MiB
-	maxTreeBytes = 128 << 20 // kept in memory as a whole
+	maxTreeBytes = 128 << 20 // in memory in total
 	maxPathDepth = 32
 	maxNodes     = 1_000_000 // of one file, with every alias expanded
 	maxBuilt     = 10_000    // objects of one build, counted as often as they are included: kustomize takes minutes
-	maxBuilds    = 30_000    // the same, of all builds
-	maxReplaced  = 64 << 20  // what all builds have with their variables replaced
+	maxBuilds    = 30_000    // as above, of all builds
+	maxReplaced  = 64 << 20  // all builds after the replacement of variables
 )
 
-// checker collects what is found in one tree.
+// checker collects findings about one tree.
 type checker struct {
 	files     map[string][]byte
 	memory    *memory                  // the same files, for kustomize
-	whole     map[string][]byte        // the files of the tree, once Flux does not get all of them
+	whole     map[string][]byte        // the files of the tree, if Flux does not get all of them
 	ignored   map[string]ignorePattern // files that Flux does not get
-	spec      string                   // spec.ignore of the source that files are from
+	spec      string                   // spec.ignore of the files' source
 	ignores   map[string]string        // spec.ignore of the platform's source, by file
 	bad       map[string]bool          // files that must not be parsed
 	findings  map[resource.Finding]bool
 	places    map[string][]string // files by kind and name of the objects in them
-	plain     map[string]bool     // files with a Secret in plain text, and names of those that are generated from some
-	virtual   map[string]bool     // kustomizations that Flux would make
+	plain     map[string]bool     // files with a Secret in plain text, and names of Secrets that are generated from some
+	virtual   map[string]bool     // kustomizations that Flux would generate
 	builds    map[string]*built
 	counts    map[string]int  // objects in files
 	read      int             // objects that builds have read
-	replaced  int             // bytes with variables replaced
-	maxBuilt  int             // the limit of that name
+	replaced  int             // bytes after the replacement of variables
+	maxBuilt  int             // the limit with that name
 	reached   map[string]bool // files that a kustomization names
 	patched   map[string]bool // those of them that are patches
 	instances []instance
@@ -57,7 +57,7 @@ type checker struct {
 	scheme    *runtime.Scheme // kinds of Kubernetes
 	flavours  map[string]struct{ known, required []string }
 
-	// changed are folders as Kustomizations of Flux transform them, by what transforms them.
+	// changed are folders as transformed by Kustomizations of Flux, by transformation.
 	changed map[string]map[string]*built
 }
 
@@ -71,7 +71,7 @@ func (c *checker) report(severity resource.Severity, id, file, format string, ar
 	c.findings[resource.Finding{ID: id, Severity: severity, File: file, Message: fmt.Sprintf(format, args...)}] = true
 }
 
-// load reads the whole tree into memory, so that nothing of what follows touches a disk.
+// load reads the whole tree into memory, so that later steps do not touch a disk.
 func (c *checker) load(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -143,8 +143,8 @@ func parse(content []byte) ([]*yaml.Node, error) {
 	}
 }
 
-// inspect looks at each file by itself, whether or not a kustomization names it: syntax,
-// size with all aliases, and Secrets.
+// inspect checks each file individually, even if no kustomization names it: syntax, size with
+// all aliases, and Secrets.
 func (c *checker) inspect() {
 	for name, content := range c.files {
 		c.keys(name, content)
@@ -192,8 +192,8 @@ func (c *checker) inspect() {
 	}
 }
 
-// expanded counts the nodes below a node, those of an alias as often as it is used. It
-// stops to count at the limit, so it takes as long as the text is, whatever the text says.
+// expanded counts the nodes below a node, those of an alias as often as it is used. It stops
+// at the limit, so its time depends on the length of the text only.
 func expanded(node *yaml.Node, sizes map[*yaml.Node]int, depth int) int {
 	if depth > maxPathDepth*4 {
 		return maxNodes + 1
@@ -201,7 +201,7 @@ func expanded(node *yaml.Node, sizes map[*yaml.Node]int, depth int) int {
 	if size, known := sizes[node]; known {
 		return size
 	}
-	sizes[node] = maxNodes + 1 // an alias within what it names
+	sizes[node] = maxNodes + 1 // an alias within its own anchor
 	size := 1
 	if node.Kind == yaml.AliasNode {
 		size = expanded(node.Alias, sizes, depth+1)
@@ -213,7 +213,7 @@ func expanded(node *yaml.Node, sizes map[*yaml.Node]int, depth int) int {
 	return size
 }
 
-// field returns the value of a key of a mapping, merged ones included, nil if there is none.
+// field returns the value of a key of a mapping, including merged ones, nil if there is none.
 func field(node *yaml.Node, key string) *yaml.Node {
 	return lookup(node, key, map[*yaml.Node]bool{})
 }
@@ -247,7 +247,7 @@ func lookup(node *yaml.Node, key string, seen map[*yaml.Node]bool) *yaml.Node {
 	return nil
 }
 
-// target is what an alias names, or the node itself.
+// target is the node of an alias, or the node itself.
 func target(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

@@ -25,8 +25,8 @@ func argument(controllers, value string) object {
 	}
 }
 
-// Arguments that keep teams from the cloud identity of a controller: it then asks clouds as an account of
-// the object's namespace. Without the feature, the other two stop the controller.
+// Arguments that keep teams from the cloud identity of a controller: it then authenticates as an account
+// of the object's namespace. Without the feature, the other two stop the controller.
 const (
 	workloadIdentity  = "--feature-gates=ObjectLevelWorkloadIdentity=true"
 	kubeConfigAccount = "--default-kubeconfig-service-account=default"
@@ -34,21 +34,21 @@ const (
 )
 
 // decryptsByAccount reports whether Flux has to decrypt with the cloud identity of the account that an object
-// names, because that of the controller itself may decrypt what the platform encrypts.
+// names, because the controller's own identity may decrypt the platform's secrets.
 func (p Platform) decryptsByAccount() bool { return p.SOPSKMS != "" && !p.oldFlux }
 
 // oldController matches the image of a kustomize-controller that stops at these arguments: Flux before 2.7.
 var oldController = regexp.MustCompile(`kustomize-controller:v(0|1\.[0-6])\.`)
 
-// knowsFlux looks at the components that flux bootstrap wrote; a tree without them gets a new Flux.
+// knowsFlux checks the components from flux bootstrap; a tree without them gets a new Flux.
 func (p *Platform) knowsFlux(read func(name string) []byte) {
 	for _, folder := range p.entries() {
 		p.oldFlux = p.oldFlux || oldController.Match(read(path.Join(folder, "gotk-components.yaml")))
 	}
 }
 
-// lockdown is a component over the files of flux bootstrap. Patches whose target is not
-// there change nothing, so it fits an installation without the image controllers.
+// lockdown is a component over the files of flux bootstrap. Patches without a target change
+// nothing, so it fits an installation without the image controllers.
 func (p Platform) lockdown() string {
 	patches := []object{
 		argument("kustomize-controller", "--no-remote-bases=true"),
@@ -73,7 +73,7 @@ func (p Platform) lockdown() string {
 	return document(comment, object{"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "patches": patches})
 }
 
-// lockdownArguments are what each controller must have been given.
+// lockdownArguments are the required arguments of each controller.
 func (p Platform) lockdownArguments() map[string][]string {
 	const refs, bases, account = "--no-cross-namespace-refs=true", "--no-remote-bases=true", "--default-service-account=default"
 	arguments := map[string][]string{"kustomize-controller": {bases, account}, "helm-controller": {account}}
@@ -100,7 +100,7 @@ func trialFlux() string {
 	return document("", objects...)
 }
 
-// entries are the folders that flux bootstrap writes into.
+// entries are the folders of flux bootstrap.
 func (p Platform) entries() []string {
 	var tree Tree
 	p.layout(&tree)
@@ -113,8 +113,8 @@ func (p Platform) entries() []string {
 	return folders
 }
 
-// lockdowns tries what the tree does to Flux in each cluster: whether an argument is there
-// counts, and not how a file says so.
+// lockdowns checks the tree's effect on Flux in each cluster: the presence of an argument
+// counts, and not how a file sets it.
 func (c *checker) lockdowns() {
 	var expected []string
 	if c.settings != nil {
@@ -183,7 +183,7 @@ func (c *checker) platform() Platform {
 	return *c.settings
 }
 
-// unlocked lists what is missing from objects that the lockdown was applied to.
+// unlocked lists the missing parts of objects to which the lockdown was applied.
 func (p Platform) unlocked(objects []*unstructured.Unstructured) []string {
 	var missing []string
 	for name := range p.lockdownArguments() {
@@ -203,7 +203,7 @@ func (p Platform) unlocked(objects []*unstructured.Unstructured) []string {
 	return missing
 }
 
-// lacking lists what is wrong with the arguments of one controller.
+// lacking lists the errors in the arguments of one controller.
 func (p Platform) lacking(o *unstructured.Unstructured) (missing []string) {
 	for _, argument := range p.lockdownArguments()[o.GetName()] {
 		if !slices.Contains(argumentsOf(o), argument) {
@@ -216,7 +216,7 @@ func (p Platform) lacking(o *unstructured.Unstructured) (missing []string) {
 	return missing
 }
 
-// contradicting returns a flag that is given twice; gates of features add up.
+// contradicting returns a flag that is given twice; gates of features accumulate.
 func contradicting(arguments []string) (string, bool) {
 	seen := map[string]bool{}
 	for _, argument := range arguments {

@@ -16,8 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// fluxImage is one of those that flux bootstrap installs, for trees that it has not written
-// into yet.
+// fluxImage is one of flux bootstrap's images, for trees without its files.
 const fluxImage = "ghcr.io/fluxcd/kustomize-controller"
 
 // MayAllow returns, for the resources of landwaiter.dev and the namespaces that one cluster
@@ -26,8 +25,8 @@ const fluxImage = "ghcr.io/fluxcd/kustomize-controller"
 type MayAllow func(ctx context.Context, text string) (func(namespace, image string) bool, error)
 
 // CheckLockout returns a [RefusedError] if the constraints of tree, once they are in dir, deny
-// what the platform cannot do without: every image, or those of Flux. It also returns one if the
-// settings exempt namespaces, and nobody verifies images of a team then.
+// images that the platform needs: every image, or Flux's. It also returns one if the settings
+// exempt namespaces, so that nobody verifies a team's images.
 func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o WriteOptions, mayAllow MayAllow) error {
 	if p.Enforcement != "deny" && !p.exemptsOthers() {
 		return nil
@@ -49,7 +48,7 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 			return err
 		}
 		all := c.begin(from)
-		clear(c.findings) // whatever else is wrong is for a check
+		clear(c.findings) // a check reports all other errors
 		why := "with the enforcement deny, pods that the platform needs would not start any more"
 		if p.Enforcement == "deny" {
 			c.lockout(ctx, all)
@@ -69,7 +68,7 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 	return nil
 }
 
-// put adds the files of a tree to those in memory, as [Write] would leave them.
+// put adds the files of a tree to those in memory, as [Write] would.
 func (c *checker) put(dir string, tree Tree, force bool) error {
 	root, done, err := openTree(dir)
 	if err != nil {
@@ -88,11 +87,11 @@ func (c *checker) put(dir string, tree Tree, force bool) error {
 	return nil
 }
 
-// needed is an image that pods of the tree have, or any if Image is empty.
+// needed is an image of pods in the tree, or any if Image is empty.
 type needed struct{ namespace, image, by string }
 
-// lockout finds constraints that deny images which the platform cannot do without. What is
-// in no file is not looked at, but for Flux itself.
+// lockout finds constraints that deny images that the platform needs. It ignores images that
+// are in no file, except Flux's.
 func (c *checker) lockout(ctx context.Context, all *closure) {
 	constraints := slices.DeleteFunc(slices.Clone(all.objects), func(o applied) bool { return !deniesImages(o.Unstructured) })
 	if len(constraints) == 0 || c.options.MayAllow == nil {
@@ -123,8 +122,8 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	}
 }
 
-// mayAllow asks about an image by all resources of a cluster. About any image it asks without the
-// rules for Flux's images, which every tree has and which allow nothing else.
+// mayAllow evaluates an image with all resources of a cluster. For any image it omits the rules
+// for Flux's images, which every tree has and which allow nothing else.
 func (c *checker) mayAllow(ctx context.Context, all *closure) (func(namespace, image string) bool, error) {
 	var asked [2]func(namespace, image string) bool
 	for i, leftOut := range []func(*unstructured.Unstructured) bool{nil, ofFluxImages} {
@@ -144,13 +143,13 @@ func (c *checker) mayAllow(ctx context.Context, all *closure) (func(namespace, i
 	}, nil
 }
 
-// ofFluxImages reports whether an object is one of the set about Flux's images that can allow an image.
+// ofFluxImages reports whether an object is one of the set for Flux's images that can allow an image.
 func ofFluxImages(o *unstructured.Unstructured) bool {
 	return o.GetName() == "flux-release" || o.GetName() == fluxImagesSet
 }
 
 // text returns Landwaiter's resources as YAML, and namespaces: one may be the home namespace of a
-// Tenant. What leftOut says of a resource, unless it is nil, leaves it out.
+// Tenant. leftOut, unless it is nil, selects resources to omit.
 func (all *closure) text(leftOut func(*unstructured.Unstructured) bool) (string, error) {
 	var objects []object
 	for _, o := range all.objects {
@@ -166,7 +165,7 @@ func (all *closure) text(leftOut func(*unstructured.Unstructured) bool) (string,
 }
 
 // needed returns the images of the workloads in the tree, those of Flux, and one of any name
-// for each chart that the platform installs, whose images the tree does not have.
+// for each chart of the platform, whose images are not in the tree.
 func (c *checker) needed(all *closure) []needed {
 	var images []needed
 	flux := false
@@ -181,7 +180,7 @@ func (c *checker) needed(all *closure) []needed {
 		}
 		typed, err := c.scheme.New(o.GroupVersionKind())
 		if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed) != nil {
-			continue // a finding by itself
+			continue // a separate finding
 		}
 		if of, ok := workload.Of(typed); ok {
 			flux = flux || o.GetNamespace() == fluxNamespace
@@ -196,8 +195,8 @@ func (c *checker) needed(all *closure) []needed {
 	return append(images, unseen(all, images)...)
 }
 
-// unseen returns one image of any name for each namespace that the tree makes for the platform
-// and whose pods it does not show, as after a chart that another namespace's object installs.
+// unseen returns one image of any name for each of the platform's namespaces in the tree whose
+// pods are not in the tree, such as for a chart that an object of another namespace installs.
 func unseen(all *closure, seen []needed) (images []needed) {
 	for _, o := range all.objects {
 		if o.GetKind() != "Namespace" || o.GroupVersionKind().Group != "" || o.GetLabels()[v1beta1.LabelTenant] != "" ||
@@ -209,8 +208,8 @@ func unseen(all *closure, seen []needed) (images []needed) {
 	return images
 }
 
-// deniesImages reports whether an object is a constraint that denies pods by their images.
-// A constraint that selects by labels is left out: the tree does not say what it selects.
+// deniesImages reports whether an object is a constraint that denies pods by their images. It
+// omits a constraint that selects by labels: the tree does not show the selected objects.
 func deniesImages(o *unstructured.Unstructured) bool {
 	if o.GroupVersionKind().Group != constraintGroup || o.GetKind() != imagesKind {
 		return false
@@ -232,7 +231,7 @@ func deniesImages(o *unstructured.Unstructured) bool {
 	return action == "" || action == "deny"
 }
 
-// matches reports whether a constraint asks about an image in a namespace.
+// matches reports whether a constraint covers an image in a namespace.
 func matches(c *unstructured.Unstructured, n needed) bool {
 	list := func(fields ...string) []string {
 		found, _, _ := unstructured.NestedStringSlice(c.Object, fields...)

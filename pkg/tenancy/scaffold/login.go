@@ -27,10 +27,10 @@ const (
 	maxLogin = 64 << 10
 )
 
-// LoginOptions say with what Flux reads the team's repository. The zero value makes no login, and
-// keeps the encrypted one of an earlier run.
+// LoginOptions configure how Flux reads the team's repository. The zero value creates no login,
+// and keeps the encrypted one of an earlier run.
 type LoginOptions struct {
-	// Kind is ssh for a new key, or token; empty makes no login.
+	// Kind is ssh for a new key, or token; empty creates no login.
 	Kind string
 	// File has the public keys of the Git host, as ssh-keyscan prints them, or TOKEN or USER:TOKEN; - is
 	// Stdin. A token never comes from the command line, which other programs can see.
@@ -56,16 +56,15 @@ func ParseLogin(value string) (LoginOptions, error) {
 	return LoginOptions{Kind: kind, File: file}, nil
 }
 
-// login is what a run makes, or keeps, of a login.
+// login is the login that a run creates or keeps.
 type login struct {
 	LoginOptions
-	made *Login // nil if there is none to make: that of an earlier run stays
+	made *Login // nil if there is none to create: an earlier run's stays
 	sops string // path of the command
-	kept string // file of the login of an earlier run, if it replaces the one that was asked for
+	kept string // file of an earlier run's login, if it replaces the requested one
 }
 
-// prepare checks everything about the login before anything is made, and names its Secret in the
-// Tenant.
+// prepare checks the whole login before anything is created, and names its Secret in the Tenant.
 func (o LoginOptions) prepare(dir string, p Platform, team *Team) (login, error) {
 	l := login{LoginOptions: o}
 	if o.Kind == "" {
@@ -112,7 +111,7 @@ func (o LoginOptions) prepare(dir string, p Platform, team *Team) (login, error)
 	return l, err
 }
 
-// source is the repository that the login is for.
+// source is the repository of the login.
 func (o LoginOptions) source(tenant *v1beta1.Tenant) (*v1beta1.TenantSource, error) {
 	if tenant.Spec.Reconciler == nil || tenant.Spec.Reconciler.Source == nil {
 		return nil, errors.New("--git-auth needs --set reconciler.source.url=URL: the repository that the login is for")
@@ -163,7 +162,7 @@ func secretNamed(text string) string {
 	return cmp.Or(textOf(field(documents[0], "metadata"), "name"), defaultLogin)
 }
 
-// read reads what the login is made of.
+// read reads the inputs of the login.
 func (o LoginOptions) read(team *Team, name string) (*Login, error) {
 	made := &Login{Namespace: team.Tenant.Spec.HomeNamespace, Name: name}
 	content, err := o.content()
@@ -198,8 +197,8 @@ func (o LoginOptions) content() ([]byte, error) {
 	return content, err
 }
 
-// make makes the Secret, and writes it outside of the tree or returns it encrypted. deployKey is
-// the public key, which a token does not have.
+// make creates the Secret, and writes it outside of the tree or returns it encrypted. deployKey
+// is the public key, which a token does not have.
 func (l login) make(ctx context.Context, dir string, p Platform) (encrypted, deployKey string, err error) {
 	secret, deployKey, err := NewLogin(*l.made)
 	if err != nil {
@@ -216,7 +215,7 @@ func (l login) make(ctx context.Context, dir string, p Platform) (encrypted, dep
 	return encrypted, deployKey, nil
 }
 
-// save writes the Secret for its owner alone, and replaces nothing.
+// save writes the Secret so that only its owner can read it. It never overwrites a file.
 func (l login) save(dir string, secret []byte) error {
 	if err := outside(dir, l.Out); err != nil {
 		return err
@@ -229,7 +228,7 @@ func (l login) save(dir string, secret []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// outside refuses a file in the tree, by whatever name.
+// outside refuses a file in the tree, under any name.
 func outside(dir, file string) error {
 	tree, err := resolved(dir)
 	if err != nil {
@@ -237,7 +236,7 @@ func outside(dir, file string) error {
 	}
 	for parent := tree; parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
 		if _, err := os.Lstat(filepath.Join(parent, ".git")); err == nil {
-			tree = parent // all that git may take
+			tree = parent // everything that Git may add
 			break
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// tenants checks the Tenants of one cluster against what the tree has for them. A Tenant
-// that cannot be read, or used, is a finding of the caller; wrong is what was found of resources.
+// tenants checks the Tenants of one cluster against their objects in the tree. The caller reports
+// a Tenant that is unreadable or unusable; wrong has the errors of resources.
 func (c *checker) tenants(all *closure, wrong []string) {
 	c.pieces(all)
 	var tenants []*v1beta1.Tenant
@@ -39,7 +39,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 		tenants, at[tenant.Name] = append(tenants, complete), c.tenantFile(o)
 	}
 	holders := resource.NewTenants(tenants).Labelled(all.labels())
-	if readable { // else a namespace may be that of a Tenant that is to be mended first
+	if readable { // otherwise, a namespace may belong to a Tenant that must be fixed first
 		c.withoutTenant(all, holders)
 		c.nowhere(all, holders)
 	}
@@ -49,7 +49,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 	c.homes(all, tenants)
 	c.teamsObjects(all, tenants, holders)
 	for _, tenant := range tenants {
-		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question
+		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // its objects are checked separately
 			return strings.HasPrefix(message, v1beta1.KindTenant+" "+tenant.Name+":")
 		})
 		if c.settings != nil && !c.settings.Operator && !mistaken {
@@ -58,7 +58,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 	}
 }
 
-// tenantFile is the file that a Tenant is written in, and not one that patches it.
+// tenantFile is the file with a Tenant, and not one that patches it.
 func (c *checker) tenantFile(o applied) string {
 	var written []string
 	for _, name := range c.places[v1beta1.KindTenant+" "+o.GetName()] {
@@ -78,12 +78,12 @@ func (c *checker) tenantFile(o applied) string {
 	return c.of(o.folder, o.Unstructured)
 }
 
-// unequipped finds namespaces that a Tenant lists and that lack some of what it stands for, as
+// unequipped finds namespaces that a Tenant lists and that lack some of its objects, such as
 // after tenant.yaml was edited.
 func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 	expected, err := onboard.Objects(tenant, onboard.Options{ClusterRights: true, Constraints: true})
 	if err != nil {
-		return // a finding of the caller
+		return // reported by the caller
 	}
 	again := fmt.Sprintf("run landwaiter platform scaffold DIR %s again", tenant.Name)
 	present := map[string]applied{}
@@ -126,7 +126,7 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 	}
 }
 
-// says reports whether an object has every value that another one has. It may have more, such as
+// says reports whether an object has every value of another one. It may have more, such as
 // labels that the tree adds.
 func says(o, wanted any) bool {
 	switch wanted := wanted.(type) {
@@ -142,7 +142,7 @@ func says(o, wanted any) bool {
 	return equality.Semantic.DeepEqual(o, wanted)
 }
 
-// fullest returns kind and name of everything that a Tenant could stand for if it said more.
+// fullest returns kind and name of every object that a Tenant could have with more settings.
 func fullest(tenant *v1beta1.Tenant) map[string]bool {
 	more := tenant.DeepCopy()
 	more.Spec.NamespacePrefix = cmp.Or(more.Spec.NamespacePrefix, tenant.Name+"-")
@@ -156,7 +156,7 @@ func fullest(tenant *v1beta1.Tenant) map[string]bool {
 	names := map[string]bool{}
 	objects, err := onboard.Objects(more, onboard.Options{ClusterRights: true, Constraints: true})
 	if err != nil {
-		return names // a finding of the caller
+		return names // reported by the caller
 	}
 	for _, o := range objects {
 		names[o.GetKind()+" "+o.GetName()] = true
@@ -164,19 +164,19 @@ func fullest(tenant *v1beta1.Tenant) map[string]bool {
 	return names
 }
 
-// Edit adds an entry to a kustomization.yaml that people edit too.
+// Edit adds an entry to a kustomization.yaml that people also edit.
 type Edit struct {
 	Path string
-	// Resources and Patches are added to the lists of these names, unless they are there.
+	// Resources and Patches are added to the lists of these names, unless they are present.
 	Resources, Patches []string
-	// Gone are entries that an earlier run added, and that are taken off both lists.
+	// Gone are entries of an earlier run that are removed from both lists.
 	Gone []string
 	// Initial is the text of a file that does not exist yet.
 	Initial string
 }
 
-// apply returns the text with the entries. Everything else stays as it is, comments and
-// order included: the text is only added to, never rewritten from what was parsed.
+// apply returns the text with the entries. Everything else stays, including comments and
+// order: it only extends the text, and never rewrites it from parsed data.
 func (e Edit) apply(text string) (string, error) {
 	var err error
 	for _, name := range e.Resources {
@@ -225,7 +225,7 @@ func addEntry(text, field, entry, value string) (string, error) {
 	}
 	last := fields[at+1].Content[len(fields[at+1].Content)-1].Line - 1
 	indent := lines[last][:len(lines[last])-len(strings.TrimLeft(lines[last], " "))]
-	// The last entry goes on as long as lines are further in than its dash.
+	// The last entry continues while lines are indented more than its dash.
 	after := last + 1
 	for i := after; i < len(lines) && (strings.HasPrefix(lines[i], indent+" ") || strings.TrimSpace(lines[i]) == ""); i++ {
 		if strings.TrimSpace(lines[i]) != "" {

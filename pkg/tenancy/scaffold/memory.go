@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// memory is the file system that kustomize reads. kustomize's own in memory refuses most names that git can hold,
-// such as those with a space. Paths begin at "/", and nobody but the checker writes.
+// memory is the file system for kustomize. kustomize's own in-memory one refuses most names that git permits,
+// such as those with a space. Paths begin at "/", and only the checker writes.
 type memory struct {
-	files   map[string][]byte // by the path without the slash at the beginning
+	files   map[string][]byte // by the path without the leading slash
 	folders map[string]bool
 }
 
@@ -24,7 +24,7 @@ func newMemory() *memory {
 	return &memory{files: map[string][]byte{}, folders: map[string]bool{".": true}}
 }
 
-// put adds or replaces a file. It keeps content, which must not be nil and never changes.
+// put adds or replaces a file. It keeps content, which must not be nil or change.
 func (m *memory) put(name string, content []byte) {
 	m.files[name] = content
 	for folder := path.Dir(name); !m.folders[folder]; folder = path.Dir(folder) {
@@ -32,7 +32,7 @@ func (m *memory) put(name string, content []byte) {
 	}
 }
 
-// within returns a path as the maps have it.
+// within returns a path in the form of the maps.
 func (m *memory) within(name string) string {
 	if name = strings.TrimPrefix(path.Clean("/"+name), "/"); name == "" {
 		return "."

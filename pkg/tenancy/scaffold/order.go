@@ -34,8 +34,8 @@ func (all *closure) applies(k applied, is func(*unstructured.Unstructured) bool)
 	return slices.ContainsFunc(all.objects, func(o applied) bool { return o.folder == folder && is(o.Unstructured) })
 }
 
-// restricts reports whether an object is one that restricts teams: a constraint, a guardrail, or the chart
-// that brings both the verification and the operator's guardrails.
+// restricts reports whether an object restricts teams: a constraint, a guardrail, or the chart with both
+// the verification and the operator's guardrails.
 func restricts(o *unstructured.Unstructured) bool {
 	switch o.GroupVersionKind().Group {
 	case constraintGroup:
@@ -46,8 +46,8 @@ func restricts(o *unstructured.Unstructured) bool {
 	return isFlux(o, "HelmRelease") && o.GetName() == "landwaiter"
 }
 
-// tenantsLast finds Kustomizations that apply Tenants, or teams without one, and do not wait for what restricts them: pods of
-// teams could start before. The order is that of [closure.flux].
+// tenantsLast finds Kustomizations that apply Tenants, or teams without one, and do not wait for their restrictions:
+// pods of teams could start earlier. The order is from [closure.flux].
 func (c *checker) tenantsLast(all *closure, order map[string][]string) {
 	for _, tenants := range all.appliers() {
 		what := "Tenants"
@@ -73,8 +73,8 @@ func (c *checker) tenantsLast(all *closure, order map[string][]string) {
 	}
 }
 
-// prunedDefinitions finds Kustomizations that delete CRDs which leave the tree. That of flux bootstrap is as
-// Flux wants it.
+// prunedDefinitions finds Kustomizations that delete CRDs which are removed from the tree. flux bootstrap's
+// own is as Flux wants it.
 func (c *checker) prunedDefinitions(all *closure) {
 	for _, k := range all.appliers() {
 		pruned, _, _ := unstructured.NestedBool(k.Object, "spec", "prune")
@@ -92,9 +92,9 @@ func isDefinition(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == "apiextensions.k8s.io" && o.GetKind() == "CustomResourceDefinition"
 }
 
-// nowhere finds namespaces that objects are in, or that Flux installs charts in, and that nothing of the tree makes:
-// Flux then applies nothing of the folder. Something else may make it, so this is a note unless the name is nearly that of another one,
-// or the tree had the Namespace. A namespace that the settings name is made by others.
+// nowhere finds namespaces of objects, or of Flux's charts, that the tree does not create: Flux then applies nothing
+// of the folder. Something else may create them, so this is a note unless the name is similar to another one, or the
+// tree had the Namespace. Namespaces in the settings are created by others.
 func (c *checker) nowhere(all *closure, holders *resource.Tenants) {
 	if c.settings == nil {
 		return
@@ -123,7 +123,7 @@ func (c *checker) nowhere(all *closure, holders *resource.Tenants) {
 				named[strings.Join(field, ".")] = textIn(o.Object, field...)
 			}
 		}
-		if binding, ok := bindingOf(o.Unstructured); ok { // whoever creates the namespace would have the rights
+		if binding, ok := bindingOf(o.Unstructured); ok { // the creator of the namespace would get the permissions
 			for i, s := range binding.Subjects {
 				named[fmt.Sprintf("subjects[%d].namespace", i)], _ = accountOf(s, binding.Namespace)
 			}

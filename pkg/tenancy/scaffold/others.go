@@ -12,8 +12,8 @@ import (
 )
 
 // keepsOthers returns a [RefusedError] if the Tenant lists a namespace that another one lists in a place of
-// the team: the list would not build any more, and Flux would apply no change of any team. A Tenant
-// that cannot be read is for a check.
+// the team: the list would no longer build, and Flux would apply no change of any team. A check reports
+// unreadable Tenants.
 func (a Addition) keepsOthers(p Platform, team Team, wish *v1beta1.Tenant) error {
 	places := team.Places
 	if len(places) == 0 {
@@ -33,7 +33,7 @@ func (a Addition) keepsOthers(p Platform, team Team, wish *v1beta1.Tenant) error
 			}
 			whole := filepath.Join(a.Dir, filepath.FromSlash(file))
 			if info, err := os.Lstat(whole); err != nil || !info.Mode().IsRegular() {
-				continue // a resource that is no team
+				continue // a resource that is not a team
 			}
 			others, err := a.Read(whole)
 			if err != nil {
@@ -56,7 +56,7 @@ func namespacesOf(tenant *v1beta1.Tenant) []string {
 	return append([]string{tenant.Spec.HomeNamespace}, tenant.Spec.Namespaces...)
 }
 
-// hints say what a team still needs, which the tree does not show.
+// hints name what a team still needs, which the tree does not show.
 func (team Team) hints(p Platform) (hints []string) {
 	r, name := team.Tenant.Spec.Reconciler, team.Tenant.Name
 	if (r == nil || r.Source == nil) && team.App == (App{}) && len(team.Apps) == 0 && team.Tenant.Annotations[v1beta1.AnnotationForm] == "" {

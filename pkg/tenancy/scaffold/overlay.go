@@ -16,8 +16,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// overlay makes the environments differ in the path of the team's repository. The Tenant
-// says the same, or it would differ from what it stands for.
+// overlay makes the environments differ in the path of the team's repository. The Tenant has
+// the same path; otherwise it would differ from its objects.
 func (team Team) overlay(p Platform, place string) string {
 	folder := team.folderIn(p, place)
 	if folder == "" {
@@ -40,11 +40,11 @@ func (team Team) folderIn(p Platform, place string) string {
 	return ""
 }
 
-// Files of a place with what its Tenant stands for and the base does not have.
+// Files of a place with the Tenant's objects that the base lacks.
 func addedFile(team string) string   { return team + "-objects.yaml" }
 func changedFile(team string) string { return team + "-objects-patch.yaml" }
 
-// differing adds to the list of a place what the Tenant as the place patches it stands for.
+// differing adds to the list of a place the objects of the Tenant after the place's patches.
 func (team Team) differing(p Platform, t *Tree, place string, edit *Edit) error {
 	own := team.In[place]
 	if own == nil || p.Operator {
@@ -64,7 +64,7 @@ func (team Team) differing(p Platform, t *Tree, place string, edit *Edit) error 
 	}
 	added, changed := compared(before, after)
 	for _, o := range added {
-		switch kind := o["kind"]; { // as the base's kustomization says of its own
+		switch kind := o["kind"]; { // as in the base's own kustomization
 		case kind == "Namespace" && len(team.keepNamespaces()) > 0:
 			o["metadata"].(object)["annotations"] = object{pruneAnnotation: pruneDisabled}
 		case kind == "RoleBinding" || kind == "ClusterRoleBinding":
@@ -92,7 +92,7 @@ func noPatch(tenant string) object {
 	return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.KindTenant, "metadata": named("", tenant)}
 }
 
-// compared returns the objects that only after has, and patches that make the others of before those of after.
+// compared returns the objects that only after has, and patches from the others of before to those of after.
 func compared(before, after []*unstructured.Unstructured) (added, patches []object) {
 	same := func(o *unstructured.Unstructured) func(*unstructured.Unstructured) bool {
 		return func(other *unstructured.Unstructured) bool {
@@ -127,7 +127,7 @@ func compared(before, after []*unstructured.Unstructured) (added, patches []obje
 	return added, patches
 }
 
-// difference returns what a merge patch says to make one object the other. Null takes a field away.
+// difference returns the merge patch from one object to the other. Null removes a field.
 func difference(from, to object) object {
 	patch := object{}
 	for name := range from {
@@ -149,8 +149,8 @@ func difference(from, to object) object {
 	return patch
 }
 
-// findPlaces reads the Tenant as each place of the tree has it once tree is written, where the place says it: the
-// overlays may patch it, and in the layout arc each cluster has a file of its own.
+// findPlaces reads the Tenant of each place of the tree after tree is written, if the place has one: the overlays
+// may patch it, and in the layout arc each cluster has its own file.
 func (a Addition) findPlaces(p Platform, team *Team, tree Tree) (err error) {
 	if p.Layout == LayoutArc {
 		team.In, err = a.tenantsOfClusters(*team)
@@ -171,7 +171,7 @@ func (a Addition) findPlaces(p Platform, team *Team, tree Tree) (err error) {
 		return err
 	}
 	if len(team.only) > 0 {
-		there = nil // a place that is new has no entry yet
+		there = nil // a new place has no entry yet
 	}
 	for _, edit := range tree.Edits {
 		if len(team.only) > 0 {
@@ -186,7 +186,7 @@ func (a Addition) findPlaces(p Platform, team *Team, tree Tree) (err error) {
 	name := team.Tenant.Name
 	team.In, team.wrote = map[string]*v1beta1.Tenant{}, map[string]bool{}
 	for _, l := range there {
-		// What an earlier run wrote may not fit the Tenant any more.
+		// An earlier run's files may no longer fit the Tenant.
 		for file, text := range map[string]string{addedFile(name): "# Nothing.\n", changedFile(name): encode(noPatch(name))} {
 			if file = path.Join(path.Dir(l.list), file); c.files[file] != nil {
 				c.keep(file, text)
@@ -210,7 +210,8 @@ func (a Addition) findPlaces(p Platform, team *Team, tree Tree) (err error) {
 	return nil
 }
 
-// tenantOf returns a Tenant as a folder builds it; nil if it does not, or if somebody gave the Tenant a namespace.
+// tenantOf returns a Tenant as built by a folder; nil if the build has none, or if somebody gave the Tenant a
+// namespace.
 func (c *checker) tenantOf(folder, name string) *v1beta1.Tenant {
 	for _, o := range c.build(folder).objects {
 		tenant := &v1beta1.Tenant{}
@@ -222,11 +223,11 @@ func (c *checker) tenantOf(folder, name string) *v1beta1.Tenant {
 	return nil
 }
 
-// tenantsOfClusters returns the Tenants of the layout arc, with what is asked for added to each.
+// tenantsOfClusters returns the Tenants of the layout arc, with the request added to each.
 func (a Addition) tenantsOfClusters(team Team) (map[string]*v1beta1.Tenant, error) {
 	found := map[string]*v1beta1.Tenant{}
 	if team.From == "" {
-		return found, nil // the Tenant is the same everywhere, or in the places that are asked for
+		return found, nil // the Tenant is the same everywhere, or in the requested places
 	}
 	files, err := tenantsIn(a.Dir, team.Tenant.Name)
 	if err != nil {

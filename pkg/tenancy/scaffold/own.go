@@ -19,22 +19,22 @@ import (
 type Own struct {
 	// Dir is the folder of the repository.
 	Dir string
-	// Repository is what is asked for; PublicKey is read from SigningKey.
+	// Repository is the request; PublicKey is read from SigningKey.
 	Repository Repository
-	// From is the file that the Tenant was read from; empty if there is none. If it is in a platform's
-	// repository, that one says the layout and the places.
+	// From is the file with the Tenant; empty if there is none. If it is in a platform's repository,
+	// that determines the layout and the places.
 	From string
-	// SigningKey is a file with the public key that signs the team's images; empty leaves the team's
-	// rules out.
+	// SigningKey is a file with the public key that signs the team's images; empty omits the team's
+	// rules.
 	SigningKey string
-	// Write says how the tree is written.
+	// Write configures how the tree is written.
 	Write WriteOptions
-	// Lint returns what is wrong with resources of Landwaiter.
+	// Lint returns errors of Landwaiter's resources.
 	Lint func(ctx context.Context, text string) ([]string, error)
 }
 
 // Run writes the repository. It refuses the platform's, a Tenant that could not be added, and a
-// key or images that Landwaiter could not use. Errors are those of [Addition.Run].
+// key or images that Landwaiter could not use. It returns the errors of [Addition.Run].
 func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 	platform, found, err := ReadSettings(o.Dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 		return nil, err
 	}
 	if r.Layout == "" && r.Tenant.Annotations[v1beta1.AnnotationForm] != "" {
-		r.Layout = LayoutDemo // what its Kustomization applies, wherever the Tenant is
+		r.Layout = LayoutDemo // what its Kustomization applies, regardless of the Tenant's location
 	} else if o.From != "" {
 		if err := r.fromTree(o.From); err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 	if err := r.StayWhereItIs(o.Dir); err != nil {
 		return nil, &FailedError{err}
 	}
-	if len(asked) > 0 && len(r.Places) > len(asked) { // others are there, and stay as they are
+	if len(asked) > 0 && len(r.Places) > len(asked) { // others exist, and stay
 		r.Places, r.limited = asked, true
 	}
 	tree, err := NewRepository(r)
@@ -84,8 +84,7 @@ func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 	return outcomes, failedUnlessRefused(err)
 }
 
-// publicKey reads the key. Without it, the team's environments would leave out the rules that the
-// repository has.
+// publicKey reads the key. Without it, the team's environments would omit the repository's rules.
 func (o Own) publicKey() (string, error) {
 	if o.SigningKey != "" {
 		key, err := os.ReadFile(o.SigningKey)

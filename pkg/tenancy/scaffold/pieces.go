@@ -10,10 +10,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// pieces finds ClusterRoles that give the accounts of all Tenants what no piece may have: the guardrail
-// would refuse them. Those of people's roles may have more, but nothing that makes everyone an admin.
+// pieces finds ClusterRoles that give all Tenants' accounts permissions that no piece may have: the
+// guardrail would refuse them. People's roles may have more, but nothing that makes everyone an admin.
 func (c *checker) pieces(all *closure) {
-	release := strings.TrimSuffix(onboard.RoleReconciler, "-reconciler") // as the tree calls it
+	release := strings.TrimSuffix(onboard.RoleReconciler, "-reconciler") // with the tree's name
 	for _, o := range all.objects {
 		role := &rbacv1.ClusterRole{}
 		if o.GroupVersionKind().Group != rbacv1.GroupName || o.GetKind() != "ClusterRole" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role) != nil {

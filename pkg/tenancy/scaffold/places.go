@@ -17,10 +17,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// StayWhereItIs adds the environments, groups or clusters whose lists have the Tenant
-// already, so that a second run neither forgets one nor adds another; a run for some of them
-// leaves the others out. It refuses another application than the Tenant has in a cluster, which
-// would apply the Tenant twice.
+// StayWhereItIs adds the environments, groups or clusters whose lists already have the Tenant,
+// so that a second run neither forgets one nor adds another; a run for some of them omits the
+// others. It refuses an application that differs from the Tenant's in a cluster, which would
+// apply the Tenant twice.
 func (team *Team) StayWhereItIs(dir string, p Platform) error {
 	entries, err := p.listings(dir, team.Tenant.Name)
 	if err != nil {
@@ -63,9 +63,9 @@ func (p Platform) listings(dir, tenant string) (found []listed, err error) {
 	return found, nil
 }
 
-// fromTree takes over what the platform's repository around a file knows of the team: its
-// layout, and unless some are asked for, the environments or clusters that have the team. A
-// file that is in no such repository knows nothing.
+// fromTree uses the platform's repository around a file: its layout and, unless some are
+// requested, the environments or clusters with the team. Without such a repository, it
+// changes nothing.
 func (r *Repository) fromTree(file string) error {
 	dir, err := treeAround(file)
 	if err != nil || dir == "" {
@@ -134,7 +134,7 @@ func (r *Repository) StayWhereItIs(dir string) error {
 }
 
 // otherLayout returns the layout in which an earlier run wrote the team's repository, "" if there was
-// none or it is the one that is asked for.
+// none or it is the requested one.
 func (r *Repository) otherLayout(dir string) (Layout, error) {
 	own := cmp.Or(r.Layout, LayoutFlux)
 	if there, err := r.placesIn(dir, own); err != nil || len(there) > 0 {
@@ -184,7 +184,7 @@ func (r *Repository) placesIn(dir string, layout Layout) (there []string, err er
 	return there, nil
 }
 
-// addedTo adds the places that are asked for to those that are there.
+// addedTo adds the requested places to the existing ones.
 func addedTo(there, asked []string) []string {
 	for _, place := range asked {
 		if !slices.Contains(there, place) {
@@ -194,7 +194,7 @@ func addedTo(there, asked []string) []string {
 	return there
 }
 
-// places are where a platform can have Tenants.
+// places are the possible places of Tenants in a platform.
 func (p Platform) places() []string {
 	switch p.Layout {
 	case LayoutFlux:
@@ -208,7 +208,7 @@ func (p Platform) places() []string {
 	return nil
 }
 
-// listFolder has a folder for each place, with the list of what is there.
+// listFolder has a folder for each place, with its list.
 func (p Platform) listFolder() string {
 	if p.Layout == LayoutArc {
 		return "clusters"
@@ -217,7 +217,7 @@ func (p Platform) listFolder() string {
 }
 
 // listIn reads the resources of a kustomization of dir, none if the file is missing. It returns a [RefusedError] if
-// they cannot be read: what was taken for an empty list would look as if the list had no team.
+// they cannot be read: an empty list would look as if the list had no team.
 func listIn(dir, name string) ([]string, error) {
 	text, err := readExisting(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -237,10 +237,10 @@ func listIn(dir, name string) ([]string, error) {
 	return resources, nil
 }
 
-// yamlLine is where an error of YAML is.
+// yamlLine matches the position of a YAML error.
 var yamlLine = regexp.MustCompile(`\bline (\d+)`)
 
-// resourcesOf reads no more of a kustomization than its resources.
+// resourcesOf only reads the resources of a kustomization.
 func resourcesOf(text string) ([]string, error) {
 	var list struct {
 		Resources []string `yaml:"resources"`
@@ -249,8 +249,8 @@ func resourcesOf(text string) ([]string, error) {
 	return list.Resources, err
 }
 
-// KeepsHomeNamespace returns a [RefusedError] if the files that an earlier run wrote in dir, and that tree has
-// too, are of another home namespace, which no cluster accepts.
+// KeepsHomeNamespace returns a [RefusedError] if an earlier run's files in dir that tree also has are for
+// another home namespace, which no cluster accepts.
 func (team Team) KeepsHomeNamespace(dir string, tree Tree) error {
 	for _, file := range tree.Files {
 		bindings, err := existing(dir, file.Path, "RoleBinding")
@@ -258,7 +258,7 @@ func (team Team) KeepsHomeNamespace(dir string, tree Tree) error {
 			return err
 		}
 		for _, binding := range bindings {
-			// The home namespace alone has this binding.
+			// Only the home namespace has this binding.
 			metadata := field(binding, "metadata")
 			if metadata == nil || textOf(metadata, "name") != onboard.RoleReferenceReader {
 				continue

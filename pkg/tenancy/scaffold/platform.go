@@ -1,7 +1,7 @@
-// Package scaffold makes and checks trees of files for Git: the platform's repository in
-// the layouts of four published designs, a Tenant's part of it, and a team's own
-// repository. It writes only below the folder that it is given, replaces only files that
-// nobody edited, and refuses to talk to a cluster or to fetch anything.
+// Package scaffold generates and checks trees of files for Git: the platform's repository in
+// the layouts of four published designs, a Tenant's part of it, and a team's own repository.
+// It only writes below the given folder, only replaces files that nobody edited, and never
+// contacts a cluster or fetches anything.
 package scaffold
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/landwaiter/landwaiter/config"
 )
 
-// Layout is how a platform's repository is laid out.
+// Layout is the layout of a platform's repository.
 type Layout string
 
-// The layouts, each after the design that it comes from.
+// The layouts, each named after its design.
 const (
 	// LayoutFlux is that of flux2-multi-tenancy: a folder for each environment.
 	LayoutFlux Layout = "flux"
@@ -36,7 +36,7 @@ const (
 // Platform describes a platform's repository. [Platform.Complete] fills in what is empty.
 type Platform struct {
 	Layout Layout `json:"layout"`
-	// Environments of the layout flux, each with a cluster of its own.
+	// Environments of the layout flux, each with its own cluster.
 	Environments []string `json:"environments,omitempty"`
 	// Groups of clusters, for the layout groups. Those of [GroupOps] have no tenants.
 	Groups []string `json:"groups,omitempty"`
@@ -46,31 +46,31 @@ type Platform struct {
 	Constraints []string `json:"constraints,omitempty"`
 	// Enforcement is the enforcementAction of all constraints: dryrun, warn or deny.
 	Enforcement string `json:"enforcement,omitempty"`
-	// ExemptNamespaces are those that the constraint about images leaves out: nobody verifies
-	// what runs there. Nil means those of the control plane, of Gatekeeper, Landwaiter and Flux,
-	// which must start while Landwaiter is down, and others of the platform.
+	// ExemptNamespaces are excluded from the constraint about images: nobody verifies what runs
+	// there. Nil means those of the control plane, of Gatekeeper, Landwaiter and Flux, which
+	// must start while Landwaiter is down, and others of the platform.
 	ExemptNamespaces []string `json:"exemptNamespaces,omitzero"`
-	// InfrastructureNamespaces are those of the platform itself: the rules for teams, about pods
-	// and about keys of shared secret stores, leave them out. Their images are verified unless
-	// ExemptNamespaces has them too. Nil means those that ExemptNamespaces has by default.
+	// InfrastructureNamespaces are the platform's own: the rules for teams, about pods and about
+	// keys of shared secret stores, exclude them. Their images are verified unless they are also
+	// in ExemptNamespaces. Nil means the default of ExemptNamespaces.
 	InfrastructureNamespaces []string `json:"infrastructureNamespaces,omitzero"`
 	// SecretStores has, by group of the layout groups, the provider of the ClusterSecretStore that
 	// all teams of the group's clusters share, as spec.provider of external-secrets.
 	SecretStores map[string]map[string]any `json:"secretStores,omitempty"`
-	// GitHubOrg limits the sources of tenants to one organisation.
+	// GitHubOrg limits the sources of tenants to one organization.
 	GitHubOrg string `json:"githubOrg,omitempty"`
 	// AllowedSources are prefixes of URLs that sources of tenants may have too, such as
 	// https://charts.example.com/ or oci://registry.example.com/charts/.
 	AllowedSources []string `json:"allowedSources,omitempty"`
-	// SOPSAge, SOPSPGP and SOPSKMS say for whom Secrets are encrypted, at most one of them:
-	// age recipients with commas between them, the fingerprint of a PGP key, or a key of a key management service.
+	// SOPSAge, SOPSPGP and SOPSKMS are the recipients of encrypted Secrets, at most one of them: age recipients
+	// with commas between them, the fingerprint of a PGP key, or a key of a key management service.
 	SOPSAge string `json:"sopsAge,omitempty"`
 	SOPSPGP string `json:"sopsPGP,omitempty"`
 	SOPSKMS string `json:"sopsKMS,omitempty"`
 	// Operator installs the operator; then the tree has Tenants, and not their objects.
 	Operator bool `json:"operator,omitempty"`
-	// ReconcilerPieces are kinds that the teams' accounts may keep besides those of every installation,
-	// by the names of the chart's pieces, such as flux-images.
+	// ReconcilerPieces are kinds that the teams' accounts may manage in addition to those of every
+	// installation, by the names of the chart's pieces, such as flux-images.
 	ReconcilerPieces []string `json:"reconcilerPieces,omitempty"`
 	// SharedSource allows references across namespaces, which the demo's shared source needs.
 	SharedSource bool `json:"sharedSource,omitempty"`
@@ -79,14 +79,15 @@ type Platform struct {
 	Landwaiter Chart `json:"landwaiter,omitzero"`
 	// LandwaiterImage replaces the chart's image repository, for mirrors.
 	LandwaiterImage string `json:"landwaiterImage,omitempty"`
-	// CheckSHA256 is the checksum of the program that the workflow runs.
+	// CheckSHA256 is the checksum of the workflow's program.
 	CheckSHA256 string `json:"checkSHA256,omitempty"`
-	// Revision is the commit that this program was built from, which the workflow builds if it
-	// has no checksum; empty if it is unknown. It is no setting.
+	// Revision is the commit from which this program was built, which the workflow builds if it
+	// has no checksum; empty if it is unknown. It is not a setting.
 	Revision string `json:"-"`
-	// hasManifests says that the folder has the manifests of the layout demo already, which are its owner's.
+	// hasManifests says that the folder already has the manifests of the layout demo, which belong to its
+	// owner.
 	hasManifests bool `json:"-"`
-	// instances has the folders where the Flux Operator installs Flux, and the manifests in each.
+	// instances has the folders in which the Flux Operator installs Flux, with their manifests.
 	instances map[string][]string `json:"-"`
 	// oldFlux says that the clusters have a Flux that stops at newer arguments.
 	oldFlux bool `json:"-"`
@@ -94,12 +95,12 @@ type Platform struct {
 
 // Names that are the same in every tree.
 const (
-	// SettingsFile has the [Platform] that a tree was made with.
+	// SettingsFile has the [Platform] of a tree.
 	SettingsFile = ".landwaiter.yaml"
 	// GroupOps is the group of the platform's own clusters.
 	GroupOps = "infra-ops"
-	// LandwaiterVersion is that of the chart, the CRDs and the workflow's program,
-	// which belong together.
+	// LandwaiterVersion is the version of the chart, the CRDs and the workflow's program, which
+	// must match.
 	LandwaiterVersion = "0.1.0"
 	gatekeeperVersion = "3.23.1"
 	fluxNamespace     = "flux-system"
@@ -107,9 +108,9 @@ const (
 	platformSource = "flux-system"
 )
 
-// Complete returns the platform with defaults, or says which value cannot be used.
+// Complete returns the platform with defaults, or an error about an invalid value.
 func (p Platform) Complete() (Platform, error) {
-	// A digest is of one version, and the default is another with each release.
+	// A digest belongs to one version, and each release has another default.
 	for name, chart := range map[string]Chart{"gatekeeper": p.Gatekeeper, "landwaiter": p.Landwaiter} {
 		if chart.Digest != "" && !exactVersion.MatchString(chart.Version) {
 			return p, fmt.Errorf("%s.digest: set %s.version to the version that the digest belongs to", name, name)
@@ -151,7 +152,7 @@ func (p Platform) Complete() (Platform, error) {
 	return p, p.check()
 }
 
-// ownNamespaces are those that the tree makes for the platform itself, and the control plane's.
+// ownNamespaces are the platform's namespaces in the tree, and the control plane's.
 func (p Platform) ownNamespaces() []string {
 	own := []string{"kube-system", "gatekeeper-system", "landwaiter-system", fluxNamespace}
 	if p.Layout == LayoutGroups {
@@ -171,7 +172,7 @@ func fillList(list *[]string, byDefault ...string) {
 	}
 }
 
-// check refuses values that would leave the tree, or that mean nothing in the layout.
+// check refuses values that would leave the tree, or that have no effect in the layout.
 func (p Platform) check() error {
 	for _, list := range []struct {
 		field   string
@@ -261,7 +262,7 @@ func (p Platform) checkPieces() error {
 	return nil
 }
 
-// checkDemo refuses settings of what the layout demo does not have.
+// checkDemo refuses settings that the layout demo does not support.
 func (p Platform) checkDemo() error {
 	if p.Layout != LayoutDemo {
 		return nil
@@ -307,7 +308,7 @@ func (p Platform) checkClusters() error {
 	return nil
 }
 
-// checkName refuses what is no single folder.
+// checkName refuses everything except a single folder.
 func checkName(what, name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("%s %q is not a name; use at most 63 lower-case letters, digits and dashes", what, name)
@@ -315,7 +316,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkCluster refuses what is no single folder. Names of clusters may have dots.
+// checkCluster refuses everything except a single folder. Names of clusters may have dots.
 func checkCluster(what, name string) error {
 	if len(name) > 63 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return fmt.Errorf("%s %q is not a name; use at most 63 lower-case letters, digits, dashes and dots", what, name)
@@ -335,9 +336,9 @@ func ReadPlatform(text []byte) (Platform, error) {
 	return p, nil
 }
 
-// settings is what the next run starts from. It leaves out the versions and sets that
-// nobody chose, so that a newer program brings its own. Which namespaces are exempt, and
-// which are the platform's own, is always said.
+// settings is the start of the next run. It omits versions and sets that nobody chose, so
+// that a newer program uses its own. It always contains the exempt namespaces, and the
+// platform's own.
 func (p Platform) settings(complete Platform) string {
 	p.Layout, p.Environments, p.Groups, p.Clusters = complete.Layout, complete.Environments, complete.Groups, complete.Clusters
 	p.ExemptNamespaces, p.InfrastructureNamespaces = complete.ExemptNamespaces, complete.InfrastructureNamespaces

@@ -18,19 +18,19 @@ type Repository struct {
 	// Places are environments, or clusters in the layouts groups and arc.
 	Places []string
 	App    App
-	// PublicKey is the PEM text of the key that signs the team's images; empty leaves out the
-	// team's rules, and the cluster's apply.
+	// PublicKey is the PEM text of the key that signs the team's images; empty omits the team's
+	// rules, and the cluster's apply.
 	PublicKey string
-	// Images are what the key signs, such as registry.example.com/team/**.
+	// Images are the images that the key signs, such as registry.example.com/team/**.
 	Images string
-	// Revision is the commit that this program was built from; see [Platform].
+	// Revision is the commit from which this program was built; see [Platform].
 	Revision string
-	// limited says that the repository has more places, which a run leaves alone.
+	// limited says that the repository has more places, which a run does not change.
 	limited bool
 }
 
 // NewRepository returns the files of a team's own repository. It names the team's account
-// wherever Flux acts, and no namespace that is not the team's.
+// wherever Flux needs one, and only namespaces of the team.
 func NewRepository(r Repository) (Tree, error) {
 	if r.Tenant == nil {
 		return Tree{}, errors.New("no Tenant is described")
@@ -58,7 +58,7 @@ func NewRepository(r Repository) (Tree, error) {
 		}
 	}
 	if r.limited {
-		t.Only = append(r.folders(), TeamFile) // which is as the Tenant, and applied nowhere
+		t.Only = append(r.folders(), TeamFile) // which matches the Tenant, and is not applied
 	}
 	return t, t.sort()
 }
@@ -82,12 +82,12 @@ func (r Repository) folders() (folders []string) {
 	return folders
 }
 
-// by is the command that the files name as theirs.
+// by is the command in the first lines of the files.
 func (r Repository) by() string { return "platform scaffold " + r.Tenant.Name }
 
 func (r *Repository) complete() error {
 	if r.Tenant = r.Tenant.DeepCopy(); r.Tenant.Spec.Reconciler == nil {
-		// Anyone who has a repository of their own has an account that applies it.
+		// Anyone with a separate repository has an account that applies it.
 		r.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	}
 	r.Layout = cmp.Or(r.Layout, LayoutFlux)
@@ -125,8 +125,8 @@ func (r *Repository) complete() error {
 // podinfoCharts is the Helm repository of the example application.
 const podinfoCharts = "https://stefanprodan.github.io/podinfo"
 
-// podSecurity and containerSecurity are the least that the Pod Security level restricted and the library's set
-// restricted ask for. The user is a number because a kubelet cannot tell that a name of the image is not root.
+// podSecurity and containerSecurity are the minimum for the Pod Security level restricted and the library's
+// set restricted. The user is a number because a kubelet cannot tell that a named user is not root.
 func podSecurity() object {
 	return object{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": object{"type": "RuntimeDefault"}}
 }
@@ -135,8 +135,8 @@ func containerSecurity() object {
 	return object{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []string{"ALL"}}}
 }
 
-// workloads is the namespace that the team's applications run in: the first that the Tenant lists, so that a
-// namespace that is added moves nothing.
+// workloads is the namespace of the team's applications: the first that the Tenant lists, so that an added
+// namespace moves nothing.
 func workloads(tenant *v1beta1.Tenant) string {
 	for _, namespace := range tenant.Spec.Namespaces {
 		if namespace != tenant.Spec.HomeNamespace {
@@ -146,7 +146,7 @@ func workloads(tenant *v1beta1.Tenant) string {
 	return tenant.Spec.HomeNamespace
 }
 
-// flux adds a base and a folder for each environment, which says which versions of the chart it takes.
+// flux adds a base and a folder for each environment, which sets the versions of the chart.
 func (r Repository) flux(t *Tree) {
 	home := r.Tenant.Spec.HomeNamespace
 	source, release := r.App.release(home, "")
@@ -202,7 +202,7 @@ func (r Repository) inEnvironment(environment string) (comment string, patches [
 	return comment, append(patches, release)
 }
 
-// groups adds a folder for each cluster, with the namespaces that the team makes for itself.
+// groups adds a folder for each cluster, with the namespaces that the team creates.
 func (r Repository) groups(t *Tree) {
 	for _, cluster := range r.Places {
 		folder := path.Join("clusters", cluster)
@@ -220,8 +220,8 @@ func (r Repository) groups(t *Tree) {
 	}
 }
 
-// arc adds the repository of an application that is not packaged as a chart: its
-// manifests, and a patch for each cluster and tenant.
+// arc adds the repository of an application without a chart: its manifests, and a patch for
+// each cluster and tenant.
 func (r Repository) arc(t *Tree) {
 	labels := object{"app.kubernetes.io/name": r.App.Name}
 	base := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": r.App.Name, "labels": labels}, "spec": object{

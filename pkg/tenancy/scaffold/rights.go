@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// bindingOf reads a RoleBinding; one of the whole cluster has the same fields, and no namespace.
+// bindingOf reads a RoleBinding; a ClusterRoleBinding has the same fields, and no namespace.
 func bindingOf(o *unstructured.Unstructured) (binding rbacv1.RoleBinding, ok bool) {
 	if o.GroupVersionKind().Group != rbacv1.GroupName || o.GetKind() != "RoleBinding" && o.GetKind() != "ClusterRoleBinding" {
 		return binding, false
@@ -28,7 +28,7 @@ func bindingOf(o *unstructured.Unstructured) (binding rbacv1.RoleBinding, ok boo
 	return binding, ok
 }
 
-// given says which role a binding gives, and where.
+// given describes a binding's role and scope.
 func given(b rbacv1.RoleBinding) string {
 	if b.Namespace == "" {
 		return b.RoleRef.Kind + " " + b.RoleRef.Name + " in the whole cluster"
@@ -36,7 +36,7 @@ func given(b rbacv1.RoleBinding) string {
 	return b.RoleRef.Kind + " " + b.RoleRef.Name + " in namespace " + b.Namespace
 }
 
-// accountOf returns the namespace and name of the account that a subject of a binding is, without a name if it is all
+// accountOf returns the namespace and name of the account of a binding's subject, without a name if it is all
 // accounts of the namespace.
 func accountOf(s rbacv1.Subject, own string) (namespace, name string) {
 	switch s.Kind {
@@ -54,8 +54,8 @@ func accountOf(s rbacv1.Subject, own string) (namespace, name string) {
 	return namespace, name
 }
 
-// everyone says whom a subject stands for that members of every team are among, "" if it is none. Members of
-// system:masters are cluster admins without any binding.
+// everyone describes a subject that includes members of every team, "" for others. Members of system:masters
+// are cluster admins without any binding.
 func everyone(s rbacv1.Subject) string {
 	switch s.Kind + " " + s.Name {
 	case "Group system:serviceaccounts":
@@ -68,18 +68,18 @@ func everyone(s rbacv1.Subject) string {
 	return ""
 }
 
-// party is a team's account, or people of a Tenant, that a subject of a binding is.
+// party is a team's account, or a Tenant's people, in a binding's subject.
 type party struct {
 	subject rbacv1.Subject
-	// tenant is whose account or people it is; nil if a team has none.
+	// tenant is the party's Tenant; nil if a team has none.
 	tenant *v1beta1.Tenant
-	// namespace and account are those of an account; without a name it is all accounts of the namespace.
+	// namespace and account identify an account; without a name it is all accounts of the namespace.
 	namespace, account string
 	// list of spec.access has the people; empty for an account.
 	list string
 }
 
-// parties returns whose account or people a subject of a binding is, and with that which namespaces are its own.
+// parties returns the parties of a binding's subject, and with them their own namespaces.
 func (all *closure) parties(s rbacv1.Subject, own string, tenants []*v1beta1.Tenant, holders *resource.Tenants) (found []party) {
 	if namespace, account := accountOf(s, own); namespace != "" {
 		holder := holders.Holder(namespace)
@@ -112,8 +112,8 @@ func (p party) String() string {
 	return cmp.Or(p.account, "all accounts") + " of namespace " + p.namespace + ", which is a team's,"
 }
 
-// rights finds bindings that give everyone, accounts of teams or people of Tenants what makes them admins of others,
-// and Tenants that give their account a role that makes it one.
+// rights finds bindings that make everyone, accounts of teams or people of Tenants admins of others, and Tenants
+// whose role makes their account one.
 func (c *checker) rights(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants, at map[string]string) {
 	for _, o := range all.objects {
 		binding, ok := bindingOf(o.Unstructured)
@@ -146,13 +146,13 @@ func roleOf(r *v1beta1.TenantReconciler) rbacv1.RoleRef {
 	return rbacv1.RoleRef{Kind: "ClusterRole", Name: r.ClusterRole}
 }
 
-// roleTooFar says what is wrong with a role that makes a Tenant's account an admin of permissions.
+// roleTooFar explains a role that makes a Tenant's account an admin of permissions.
 func roleTooFar(r *v1beta1.TenantReconciler) string {
 	return fmt.Sprintf("spec.reconciler.clusterRole is %s, so whoever writes to the team's repository may act as every account of the team's namespaces, and change what the platform wrote there: leave the field out, or name a role without wildcards, bind, escalate and impersonate", r.ClusterRole)
 }
 
-// excess returns what to do about a binding that gives a party more than its Tenant does, "" if it gives no more.
-// Who may edit a namespace may act as its accounts, so no party may do that in one of the platform or of others.
+// excess returns the fix for a binding that gives a party more than its Tenant does, "" if it does not. Anyone
+// who may edit a namespace may use its accounts, so no party may edit one of the platform or of others.
 func (c *checker) excess(all *closure, b rbacv1.RoleBinding, p party, holders *resource.Tenants) string {
 	const people, account = ": remove the binding, or the entry of the Tenant if these people run the platform", ": remove the binding; a Tenant gives its account what it needs"
 	holder, remedy := holders.Holder(b.Namespace), account
@@ -170,7 +170,7 @@ func (c *checker) excess(all *closure, b rbacv1.RoleBinding, p party, holders *r
 	case own && p.list != "":
 		remedy = ": remove the binding; only admins of a Tenant have permissions in its home namespace"
 		far = changes && b.Namespace == p.tenant.Spec.HomeNamespace && p.list != "admins"
-	case holder != nil && listOf(holder, p.subject, b.Namespace) != "": // a Tenant says so
+	case holder != nil && listOf(holder, p.subject, b.Namespace) != "": // a Tenant grants it
 	case own:
 		remedy = ": bind another account; every pod that names no account runs as default"
 		far = changes && (p.account == "" || p.account == "default")
@@ -186,8 +186,8 @@ func (c *checker) excess(all *closure, b rbacv1.RoleBinding, p party, holders *r
 	return remedy
 }
 
-// beyond is [checker.excess] for the account of a Tenant: it has its role in the team's namespaces, and the permission
-// to make namespaces if the Tenant has it.
+// beyond is [checker.excess] for the account of a Tenant: it has its role in the team's namespaces, and the
+// permission to create namespaces if the Tenant has it.
 func (all *closure) beyond(b rbacv1.RoleBinding, p party, own bool) string {
 	r, role := p.tenant.Spec.Reconciler, b.RoleRef
 	switch role.APIGroup = ""; {
@@ -202,7 +202,7 @@ func (all *closure) beyond(b rbacv1.RoleBinding, p party, own bool) string {
 	return remedy
 }
 
-// listOf returns the list of people of a Tenant that has a subject, "" if none has.
+// listOf returns the list of a Tenant's people with a subject, "" if none has it.
 func listOf(tenant *v1beta1.Tenant, s rbacv1.Subject, own string) string {
 	access := tenant.Spec.Access
 	for _, list := range []struct {
@@ -232,7 +232,7 @@ func (all *closure) mighty(b rbacv1.RoleBinding) bool {
 	return mightyRules(rules)
 }
 
-// mightyRules reports whether rules have everything, or permissions about permissions.
+// mightyRules reports whether rules permit everything, or changes of permissions.
 func mightyRules(rules []rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Verbs, "*") && slices.Contains(r.Resources, "*") ||
@@ -240,8 +240,8 @@ func mightyRules(rules []rbacv1.PolicyRule) bool {
 	})
 }
 
-// harmless reports whether everyone may have what a binding gives: what Kubernetes gives everyone itself, and roles of
-// the tree that only read, and no Secrets.
+// harmless reports whether everyone may have a binding's permissions: those that Kubernetes gives everyone itself,
+// and roles of the tree that only read, and no Secrets.
 func (all *closure) harmless(b rbacv1.RoleBinding) bool {
 	if isRole(b.RoleRef, "system:basic-user", "system:discovery", "system:public-info-viewer", "system:service-account-issuer-discovery") {
 		return true
@@ -253,8 +253,8 @@ func (all *closure) harmless(b rbacv1.RoleBinding) bool {
 	})
 }
 
-// rulesOf returns the rules of the role that a binding names, if the tree has it. One that is put together from
-// others is not known.
+// rulesOf returns the rules of a binding's role, if the tree has it. The rules of an aggregated role are
+// unknown.
 func (all *closure) rulesOf(b rbacv1.RoleBinding) (rules []rbacv1.PolicyRule, known bool) {
 	for _, o := range all.objects {
 		var role rbacv1.ClusterRole // a Role has the same fields

@@ -12,9 +12,9 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// schemas checks objects of foreign kinds against the schemas that the cluster then has: CRDs in
-// the tree, such as Flux's in the files of flux bootstrap, and the parameters of
-// ConstraintTemplates. A kind without a schema in the tree is not checked.
+// schemas checks objects of foreign kinds against the cluster's schemas: CRDs in the tree, such
+// as Flux's in the files of flux bootstrap, and the parameters of ConstraintTemplates. A kind
+// without a schema in the tree is not checked.
 func (c *checker) schemas(all *closure) {
 	known := map[string]object{}
 	for _, o := range all.objects {
@@ -36,7 +36,7 @@ func (c *checker) schemas(all *closure) {
 			schema = known[constraintGroup+" "+gvk.Kind]
 		}
 		if schema == nil || gvk.Group == v1beta1.Group || c.object(o.Unstructured) != "" {
-			continue // others check our own kinds, and what is wrong already is enough
+			continue // our own kinds are checked elsewhere, and one error is enough
 		}
 		content := maps.Clone(o.Object)
 		for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
@@ -64,8 +64,8 @@ func schemasOf(definition *unstructured.Unstructured) map[string]object {
 	return found
 }
 
-// wrongText returns what is wrong with values that no build needs a CRD for: durations, switches and versions of Flux's
-// objects, and the action of constraints. Flux replaces variables.
+// wrongText returns errors of values that need no CRD: durations, switches and versions of Flux's objects, and the
+// action of constraints. Flux replaces variables.
 func wrongText(o *unstructured.Unstructured) string {
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
 	if o.GroupVersionKind().Group == constraintGroup {
@@ -108,10 +108,9 @@ var duration = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`)
 // preserved is the field of a schema that allows fields which it does not name.
 const preserved = "x-kubernetes-preserve-unknown-fields"
 
-// misfit says what of a value its schema does not allow, "" if nothing is found: a field that it
-// does not name, one that is missing, a value of another type, none of those it lists, or a text that does
-// not match its pattern. It looks
-// at nothing else that a schema can say.
+// misfit describes how a value violates its schema, "" if it finds nothing: an unknown field, a missing
+// one, a wrong type, a value outside of an enum, or a text that does not match its pattern. It checks no
+// other part of a schema.
 func misfit(at string, value any, schema map[string]any) string {
 	if value == nil || schema == nil || schema["x-kubernetes-int-or-string"] == true {
 		return ""
@@ -145,7 +144,7 @@ func misfit(at string, value any, schema map[string]any) string {
 	return ""
 }
 
-// misfits does so for the fields of an object.
+// misfits is misfit for the fields of an object.
 func misfits(at string, value, schema map[string]any) string {
 	below := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 	required, _ := schema["required"].([]any)
@@ -172,7 +171,7 @@ func misfits(at string, value, schema map[string]any) string {
 	return ""
 }
 
-// isType reports whether a value has a type of JSON schema. No type is any.
+// isType reports whether a value has a type of JSON schema. An empty type matches any.
 func isType(value any, want string) bool {
 	_, whole := value.(int64)
 	switch want {

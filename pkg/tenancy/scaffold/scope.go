@@ -14,8 +14,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// clusterScoped reports whether an object's kind has no namespace although kustomize, which knows
-// the kinds of Kubernetes alone, gives it one.
+// clusterScoped reports whether an object's kind has no namespace although kustomize, which only
+// knows the kinds of Kubernetes, gives it one.
 func clusterScoped(o *unstructured.Unstructured) bool {
 	switch o.GroupVersionKind().Group {
 	case v1beta1.Group:
@@ -27,8 +27,8 @@ func clusterScoped(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// withoutNamespace finds the line that gives a namespace to an object that has none, and takes it
-// off the object, so that nothing else is found because of it.
+// withoutNamespace finds the line that gives a namespace to an object without one, and removes
+// the namespace, so that it causes no further findings.
 func (c *checker) withoutNamespace(folder string, o *unstructured.Unstructured) {
 	namespace := o.GetNamespace()
 	if namespace == "" || !clusterScoped(o) {
@@ -44,8 +44,8 @@ func (c *checker) withoutNamespace(folder string, o *unstructured.Unstructured) 
 	}
 }
 
-// severalNamespaces finds the lines because of which kustomize refuses a build, and reports whether
-// there are any.
+// severalNamespaces finds the lines that make kustomize refuse a build, and reports whether there
+// are any.
 func (c *checker) severalNamespaces(folder string, err error) bool {
 	if !strings.Contains(err.Error(), "namespace transformation produces ID conflict") {
 		return false
@@ -95,11 +95,12 @@ func lineOf(content []byte, name string) int {
 	return 0
 }
 
-// registered matches what kustomize says of an object that a build has twice: Namespace.v1.[noGrp]/apps.[noNs].
+// registered matches kustomize's message about an object that a build has twice:
+// Namespace.v1.[noGrp]/apps.[noNs].
 var registered = regexp.MustCompile(`already registered id: ([A-Za-z]+)\.[^/\s]*/([^\s']+)\.(?:\[noNs\]|[a-z0-9-]+)`)
 
-// inTwoFiles finds the files because of which kustomize refuses an object that it has already, and reports
-// whether that is so.
+// inTwoFiles finds the files of an object that kustomize refuses as a duplicate, and reports whether there
+// are any.
 func (c *checker) inTwoFiles(folder string, err error) bool {
 	found := registered.FindStringSubmatch(err.Error())
 	if found == nil {
@@ -118,8 +119,8 @@ func (c *checker) inTwoFiles(folder string, err error) bool {
 	return true
 }
 
-// decrypted finds encrypted objects that a Kustomization of Flux applies and does not decrypt, or not with the
-// key that they are encrypted for. What a service or Vault may decrypt too is not held against the tree's key.
+// decrypted finds encrypted objects that a Kustomization of Flux applies and does not decrypt, or not with
+// their key. It accepts objects that a service or Vault can also decrypt.
 func (c *checker) decrypted(at string, k *unstructured.Unstructured, b *built) {
 	decryption, _, _ := unstructured.NestedMap(k.Object, "spec", "decryption")
 	key := c.platform().sops()
@@ -139,7 +140,7 @@ func (c *checker) decrypted(at string, k *unstructured.Unstructured, b *built) {
 	}
 }
 
-// readableWith reports whether one of the recipients, or a service, may decrypt what has the metadata of sops.
+// readableWith reports whether one of the recipients, or a service, can decrypt an object, by sops' metadata.
 func readableWith(sops map[string]any, recipients string) bool {
 	others := false
 	groups, _, _ := unstructured.NestedSlice(sops, "key_groups")

@@ -13,20 +13,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// Told is what one run of platform init is told. The zero value starts from what the run before
-// was told, or from the defaults.
+// Told are the settings of one run of platform init. The zero value starts from the previous
+// run's settings, or from the defaults.
 type Told struct {
-	// Layout of the tree; a tree keeps the one that it has.
+	// Layout of the tree; an existing tree keeps its own.
 	Layout Layout
-	// File has the content of a [SettingsFile], which replaces what the run before was told; nil
+	// File has the content of a [SettingsFile], which replaces the previous run's settings; nil
 	// if there is none.
 	File []byte
 	// Settings are fields of a [Platform], which add to that.
 	Settings onboard.Settings
 }
 
-// Prepare returns the platform of the tree in dir, or of a new one, with what this run is told.
-// It refuses another layout than the tree has, and a folder inside of another tree.
+// Prepare returns the platform of the tree in dir, or of a new one, with this run's settings.
+// It refuses to change the tree's layout, and a folder inside another tree.
 func Prepare(dir string, told Told) (Platform, error) {
 	p, found, err := ReadSettings(dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func Prepare(dir string, told Told) (Platform, error) {
 	if found && p.Layout != had {
 		return p, fmt.Errorf("%s has the layout %s: give --layout=%s a folder of its own, because this one has clusters and teams that the other layout does not have", dir, had, p.Layout)
 	}
-	// These lists grow, from what they are if nobody says.
+	// These lists grow, from the default if they are not set.
 	if p.ExemptNamespaces == nil && asked.ExemptNamespaces != nil {
 		p.ExemptNamespaces = p.ownNamespaces()
 	}
@@ -72,9 +72,9 @@ func Prepare(dir string, told Told) (Platform, error) {
 	if err := p.byOperator(dir); err != nil {
 		return p, err
 	}
-	if complete, err := p.Complete(); err == nil { // [NewPlatform] says what cannot be used
+	if complete, err := p.Complete(); err == nil { // [NewPlatform] reports invalid values
 		complete.knowsFlux(func(name string) []byte {
-			text, _ := readExisting(dir, name) // what cannot be read is new
+			text, _ := readExisting(dir, name) // an unreadable one counts as new
 			return []byte(text)
 		})
 		p.oldFlux = complete.oldFlux
@@ -85,8 +85,8 @@ func Prepare(dir string, told Told) (Platform, error) {
 	return p, p.knowsFolders(dir)
 }
 
-// ReadSettings reads what an earlier platform init wrote into a folder; found is false if none
-// did.
+// ReadSettings reads the settings of an earlier platform init in a folder; found is false
+// without any.
 func ReadSettings(dir string) (p Platform, found bool, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, SettingsFile)) //nolint:gosec // the folder is the user's
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func ReadSettings(dir string) (p Platform, found bool, err error) {
 	return p, true, err
 }
 
-// outsideOfTrees refuses a folder that is inside of a platform's repository.
+// outsideOfTrees refuses a folder inside a platform's repository.
 func outsideOfTrees(dir string) error {
 	parent, err := treeAround(dir)
 	if err == nil && parent != "" {
@@ -108,7 +108,7 @@ func outsideOfTrees(dir string) error {
 	return err
 }
 
-// treeAround returns the platform's repository that a file or folder is inside of, "" if there is none.
+// treeAround returns the platform's repository around a file or folder, "" if there is none.
 func treeAround(name string) (string, error) {
 	folder, err := filepath.Abs(name)
 	if err != nil {

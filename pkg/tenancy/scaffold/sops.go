@@ -15,13 +15,13 @@ import (
 	"unicode"
 )
 
-// sopsKey is the key that Secrets of a tree are encrypted for. The zero value encrypts none.
+// sopsKey is the key for which a tree's Secrets are encrypted. The zero value encrypts none.
 type sopsKey struct {
 	// setting is the field of [Platform] that names the key, and value its text.
 	setting, value string
 	// flag is the option of the command sops, and rule the field of a creation rule.
 	flag, rule string
-	// secret in flux-system has the private key; empty if Flux asks a service.
+	// secret in flux-system has the private key; empty if Flux uses a service.
 	secret string
 }
 
@@ -44,7 +44,8 @@ func (p Platform) sops() sopsKey {
 	return found
 }
 
-// recipients returns those of a setting with commas between them, which may be lines too, as age-keygen -y prints them.
+// recipients returns the recipients of a setting, separated by commas. They may also be lines, as age-keygen -y
+// prints them.
 func recipients(value string) string {
 	return cmp.Or(strings.Join(strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), ","), value)
 }
@@ -55,7 +56,7 @@ const ageRecipient = `age1(pq1)?[02-9ac-hj-np-z]+`
 // maxRecipients bounds those of one tree: every file is encrypted for each.
 const maxRecipients = 32
 
-// kmsKey tells the services apart by how they name a key.
+// kmsKey distinguishes the services by the form of a key's name.
 func kmsKey(value string) sopsKey {
 	key := sopsKey{setting: "sopsKMS", value: value}
 	switch {
@@ -69,7 +70,7 @@ func kmsKey(value string) sopsKey {
 	return key
 }
 
-// check refuses two keys, and what is no public name of one.
+// check refuses two keys, and invalid public names of one.
 func (k sopsKey) check() error {
 	patterns := map[string]struct{ pattern, example string }{
 		"":               {`^$`, ""},
@@ -94,7 +95,7 @@ func (k sopsKey) check() error {
 
 const kmsExamples = "arn:aws:kms:eu-central-1:111122223333:key/ID, projects/P/locations/L/keyRings/R/cryptoKeys/K, or https://VAULT.vault.azure.net/keys/NAME/VERSION"
 
-// rules tell sops what to encrypt in this tree, and for whom.
+// rules tell sops what to encrypt in this tree, and for which recipients.
 func (k sopsKey) rules() string {
 	where := "Flux asks the service, with the identity of kustomize-controller."
 	if k.secret != "" {
@@ -125,12 +126,11 @@ func FindSOPS() (string, error) {
 	return found, nil
 }
 
-// maxEncrypted bounds what is taken from the command.
+// maxEncrypted bounds the output of the command.
 const maxEncrypted = 1 << 20
 
 // Encrypt lets the command sops encrypt a Secret for the key of a platform. The plain text is
-// only ever in memory. What the command returns is believed only if every value in it is
-// encrypted.
+// only ever in memory. Encrypt only accepts output in which every value is encrypted.
 func (p Platform) Encrypt(ctx context.Context, sops string, secret []byte) (string, error) {
 	key := p.sops()
 	if err := key.check(); err != nil {
@@ -139,8 +139,8 @@ func (p Platform) Encrypt(ctx context.Context, sops string, secret []byte) (stri
 	if key == (sopsKey{}) {
 		return "", errors.New("encrypt with sops: the tree names no key: set sopsAge, sopsPGP or sopsKMS")
 	}
-	// A .sops.yaml of the current folder, such as the tree's own, has no rule for standard input, and
-	// sops would then encrypt nothing, whatever its arguments say.
+	// A .sops.yaml of the current folder, such as the tree's own, has no rule for standard input:
+	// sops would then encrypt nothing, regardless of its arguments.
 	command := exec.CommandContext(ctx, sops, "--config", os.DevNull, "--encrypt", key.flag, key.value, "--encrypted-regex", encryptedFields, //nolint:gosec // found in PATH, and no shell reads the arguments
 		"--input-type", "yaml", "--output-type", "yaml", "/dev/stdin")
 	command.Stdin = bytes.NewReader(secret)
@@ -158,8 +158,8 @@ func (p Platform) Encrypt(ctx context.Context, sops string, secret []byte) (stri
 	return out.String(), nil
 }
 
-// KeepsRecipients returns a [RefusedError] if the file of rules in dir was edited, and encrypts for recipients
-// that the one of tree does not have.
+// KeepsRecipients returns a [RefusedError] if the file of rules in dir was edited, and has recipients that the
+// one of tree lacks.
 func (p Platform) KeepsRecipients(dir string, tree Tree) error {
 	at := slices.IndexFunc(tree.Files, func(f File) bool { return f.Path == sopsRules })
 	if at < 0 {
@@ -185,7 +185,7 @@ func (p Platform) KeepsRecipients(dir string, tree Tree) error {
 	return nil
 }
 
-// orName says how to name several recipients, if the key may be several.
+// orName says how to name several recipients, if several are possible.
 func (k sopsKey) orName() string {
 	if k.rule != "age" && k.rule != "pgp" {
 		return ""
@@ -193,7 +193,7 @@ func (k sopsKey) orName() string {
 	return fmt.Sprintf("add it to %[1]s, as in --set %[1]s=RECIPIENT,RECIPIENT, or ", k.setting)
 }
 
-// inCluster says how Flux decrypts for a recipient that the tree does not name yet, if there may be several.
+// inCluster says how Flux decrypts for a recipient that the tree does not name yet, if several are possible.
 func (k sopsKey) inCluster() string {
 	if k.secret == "" {
 		return ""
@@ -201,8 +201,8 @@ func (k sopsKey) inCluster() string {
 	return fmt.Sprintf(", or name its recipient too, as in --set %s=RECIPIENT,RECIPIENT, if Secret %s/%s has its key", k.setting, fluxNamespace, k.secret)
 }
 
-// sopsRules is the file that tells sops what to encrypt, and for whom.
+// sopsRules is the file that tells sops what to encrypt, and for which recipients.
 const sopsRules = ".sops.yaml"
 
-// anyRecipient matches the keys that a file of rules may name: of age, PGP and services.
+// anyRecipient matches the keys in a file of rules: of age, PGP and services.
 var anyRecipient = regexp.MustCompile(`\bage1[0-9a-z]{50,}|\b[0-9A-F]{40}\b|\barn:aws[^\s,"']+|\bprojects/[^\s,"']+|\bhttps://[^\s,"']+`)

@@ -23,8 +23,8 @@ func providers() []string {
 		secretserver senhasegura vault volcengine webhook yandexcertificatemanager yandexlockbox`)
 }
 
-// misspelt refuses a provider that is a known one misspelt, as near finds it. A short name that differs by more
-// than its case says too little to be one.
+// misspelt refuses a provider that is a misspelt known one, according to near. A short name that differs by
+// more than its case is not similar enough.
 func (p Platform) misspelt(near func(word string, words []string) (string, bool)) error {
 	if near == nil {
 		return nil
@@ -53,8 +53,8 @@ func (c *checker) unknownProviders() {
 	}
 }
 
-// sharedSecrets finds objects that use a shared store in a namespace of the platform, and that a
-// constraint of the tree denies there: such a namespace has no Tenant, so no key is its own.
+// sharedSecrets finds objects that use a shared store in a namespace of the platform, where a
+// constraint of the tree denies them: such a namespace has no Tenant, and so no keys of its own.
 func (c *checker) sharedSecrets(all *closure) {
 	labelled := all.labels()
 	holders := resource.NewTenants(all.tenants()).Labelled(labelled)
@@ -102,7 +102,7 @@ func storeOf(part any, kinds []string) string {
 	return ""
 }
 
-// tenants returns the Tenants of a cluster that can be read.
+// tenants returns the readable Tenants of a cluster.
 func (all *closure) tenants() (tenants []*v1beta1.Tenant) {
 	for _, o := range all.objects {
 		tenant := &v1beta1.Tenant{}
@@ -113,7 +113,7 @@ func (all *closure) tenants() (tenants []*v1beta1.Tenant) {
 	return tenants
 }
 
-// labels returns the Tenants that the labels of namespaces name.
+// labels returns the Tenants in the labels of namespaces.
 func (all *closure) labels() resource.Labels {
 	labels := resource.Labels{}
 	for _, o := range all.objects {

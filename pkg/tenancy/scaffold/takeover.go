@@ -15,9 +15,9 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// followSource looks at the GitRepository that a team has in a tree that somebody else wrote. It returns a
-// [RefusedError] if the team's home namespace is another: account, source and Kustomization would move, and what
-// runs would be deleted. The Tenant keeps the Secret that the GitRepository reads.
+// followSource checks the GitRepository of a team in a tree that somebody else wrote. It returns a
+// [RefusedError] if the team has another home namespace: account, source and Kustomization would move, and what
+// runs would be deleted. The Tenant keeps the Secret of the GitRepository.
 func (team Team) followSource(dir string, p Platform) error {
 	if known, err := tenantsIn(dir, team.Tenant.Name); len(known) > 0 || err != nil {
 		return failedUnlessRefused(err)
@@ -46,7 +46,7 @@ func (team Team) followSource(dir string, p Platform) error {
 	return nil
 }
 
-// keepSecretRef gives the Tenant the Secret that a GitRepository reads, unless it names one.
+// keepSecretRef gives the Tenant the Secret of a GitRepository, unless it names one.
 func (team Team) keepSecretRef(source *yaml.Node) {
 	spec := field(source, "spec")
 	if spec == nil || team.Tenant.Spec.Reconciler == nil || team.Tenant.Spec.Reconciler.Source == nil || team.Tenant.Spec.Reconciler.Source.SecretRef != nil {
@@ -57,8 +57,8 @@ func (team Team) keepSecretRef(source *yaml.Node) {
 	}
 }
 
-// keepSharedCharts gives shared applications the chart that their base in the tree has. It returns a
-// [RefusedError] if another one is asked for, which the other tenants would get too.
+// keepSharedCharts gives shared applications the chart of their base in the tree. It returns a
+// [RefusedError] if another one is requested, which the other tenants would also get.
 func (team *Team) keepSharedCharts(dir string) (err error) {
 	for cluster, app := range team.Apps {
 		if team.Apps[cluster], err = team.sharedChart(dir, app); err != nil {
@@ -117,7 +117,7 @@ func (team *Team) sharedChart(dir string, app App) (App, error) {
 }
 
 // existing returns the objects of a kind in a file of dir; none if the file is missing or is not YAML, which
-// writing it names.
+// writing it reports.
 func existing(dir, name, kind string) ([]*yaml.Node, error) {
 	text, err := readExisting(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,8 +153,7 @@ func (p Platform) KeepsDecryption(dir string, tree Tree) error {
 	return nil
 }
 
-// knowsFolders refuses to begin a tree with the environments that it gets if nobody names any, in a folder that
-// has others.
+// knowsFolders refuses to start a tree with the default environments in a folder that has others.
 func (p Platform) knowsFolders(dir string) error {
 	if p.Layout == "" {
 		demo, err := hasFolder(dir, path.Dir(demoKustomization))

@@ -19,7 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// TeamFile says in a team's own repository which Tenant it is of: its namespaces, and the account that applies it.
+// TeamFile names the Tenant of a team's own repository: its namespaces, and the account that applies it.
 const TeamFile = ".landwaiter-team.yaml"
 
 // teamFile returns the [TeamFile] of a Tenant.
@@ -56,8 +56,8 @@ func (c *checker) team() *v1beta1.Tenant {
 	return tenant
 }
 
-// teamRepository checks what each folder of a team's own repository builds, unless another one includes the folder: the
-// platform's repository says which of them Flux applies where.
+// teamRepository checks the build of each folder of a team's own repository, unless another one includes the folder:
+// the platform's repository determines where Flux applies them.
 func (c *checker) teamRepository(ctx context.Context, folders []string) error {
 	team := c.team()
 	included := c.included(folders)
@@ -83,8 +83,8 @@ func (c *checker) teamRepository(ctx context.Context, folders []string) error {
 	return nil
 }
 
-// inNamespace puts resources that name no namespace where the platform's Kustomization may put them: it does so for a
-// Tenant with one namespace, and if the Tenant is unknown, nobody knows.
+// inNamespace gives resources without a namespace the one in which the platform's Kustomization may put them: it does
+// so for a Tenant with one namespace. If the Tenant is unknown, so is the namespace.
 func inNamespace(objects []applied, team *v1beta1.Tenant) []applied {
 	namespace := "default"
 	if team != nil {
@@ -118,8 +118,8 @@ func (c *checker) included(folders []string) map[string]bool {
 	return found
 }
 
-// partial lets the caller check the resources of a build. What they name may be in the cluster, unless the build of
-// another folder has it: then this one was forgotten.
+// partial lets the caller check the resources of a build. Missing references may be in the cluster, unless the
+// build of another folder has them: then this one was forgotten.
 func (c *checker) partial(ctx context.Context, folder string, objects []applied, others []string) error {
 	all := closure{objects: objects}
 	if c.options.Resources == nil || !slices.ContainsFunc(objects, func(o applied) bool { return isResource(o.Unstructured) }) {
@@ -144,7 +144,8 @@ func (c *checker) partial(ctx context.Context, folder string, objects []applied,
 	return nil
 }
 
-// buildWith returns the first of some folders whose build has what a finding misses, "" if none has.
+// buildWith returns the first of some folders whose build has the missing object of a finding, "" if
+// none has.
 func (c *checker) buildWith(folders []string, f resource.Finding) string {
 	for _, folder := range folders {
 		for _, o := range c.build(folder).objects {
@@ -157,7 +158,7 @@ func (c *checker) buildWith(folders []string, f resource.Finding) string {
 	return ""
 }
 
-// acts reports whether an object of Flux acts as an account, which it returns.
+// acts reports whether an object of Flux uses an account, and returns it.
 func acts(o *unstructured.Unstructured) (account string, ok bool) {
 	account, _, _ = unstructured.NestedString(o.Object, "spec", "serviceAccountName")
 	return account, isFlux(o, "Kustomization") || isFlux(o, "HelmRelease")
@@ -170,8 +171,8 @@ func (c *checker) accountMissing(o applied) {
 	}
 }
 
-// actsAs finds an object of a team that acts as none or as another account than the team's in the home namespace, where
-// a guardrail refuses it.
+// actsAs finds an object of a team that uses no account, or one other than the team's, in the home namespace, where a
+// guardrail refuses it.
 func (c *checker) actsAs(o applied, team *v1beta1.Tenant) {
 	c.accountMissing(o)
 	account, ok := acts(o.Unstructured)
@@ -188,7 +189,7 @@ func (c *checker) actsAs(o applied, team *v1beta1.Tenant) {
 	c.decrypts(o, team)
 }
 
-// decrypts finds a Kustomization of a team that decrypts as Flux itself, whose cloud identity may decrypt what others encrypt.
+// decrypts finds a Kustomization of a team that decrypts with Flux's own identity, which may decrypt others' secrets.
 func (c *checker) decrypts(o applied, team *v1beta1.Tenant) {
 	decryption, found, _ := unstructured.NestedMap(o.Object, "spec", "decryption")
 	secret, _, _ := unstructured.NestedString(decryption, "secretRef", "name")
@@ -197,7 +198,7 @@ func (c *checker) decrypts(o applied, team *v1beta1.Tenant) {
 	}
 }
 
-// refused finds what a cluster does not let a team write into its own namespaces.
+// refused finds objects that a cluster does not let a team write into its own namespaces.
 func (c *checker) refused(o applied, team *v1beta1.Tenant, objects []applied) {
 	at, id := c.of(o.folder, o.Unstructured), identity(o.Unstructured)
 	binding, binds := bindingOf(o.Unstructured)
@@ -215,7 +216,7 @@ func (c *checker) refused(o applied, team *v1beta1.Tenant, objects []applied) {
 	}
 }
 
-// leads finds objects of Flux that lead nowhere: to a folder that the team's repository does not have, or to a source
+// leads finds objects of Flux with a missing target: a folder that the team's repository does not have, or a source
 // that no folder has and that the platform may have.
 func (c *checker) leads(o applied, team *v1beta1.Tenant, folders []string) {
 	if _, ok := acts(o.Unstructured); !ok {
@@ -238,10 +239,10 @@ func (c *checker) leads(o applied, team *v1beta1.Tenant, folders []string) {
 	}
 }
 
-// accountIn returns the account that Flux may act as in the home namespace of a Tenant.
+// accountIn returns the account that Flux may use in the home namespace of a Tenant.
 func accountIn(tenant *v1beta1.Tenant) string { return cmp.Or(onboard.Account(tenant), tenant.Name) }
 
-// placed finds an object that is in a namespace of others, or that leads Flux there.
+// placed finds an object in a namespace of others, or that leads Flux there.
 func (c *checker) placed(o applied, team *v1beta1.Tenant) {
 	fields := [][]string{{"metadata", "namespace"}}
 	if _, ok := acts(o.Unstructured); ok {
@@ -256,12 +257,12 @@ func (c *checker) placed(o applied, team *v1beta1.Tenant) {
 	c.outside(o, team, fields)
 }
 
-// targetFields are where objects of Flux name the namespace that they write to.
+// targetFields are the fields of Flux objects with the namespace to which they write.
 func targetFields() [][]string {
 	return [][]string{{"spec", "targetNamespace"}, {"spec", "storageNamespace"}}
 }
 
-// outside finds fields with a namespace that is none of a Tenant.
+// outside finds fields with a namespace outside of a Tenant.
 func (c *checker) outside(o applied, team *v1beta1.Tenant, fields [][]string) {
 	prefix := team.Spec.NamespacePrefix
 	for _, field := range fields {
@@ -271,10 +272,10 @@ func (c *checker) outside(o applied, team *v1beta1.Tenant, fields [][]string) {
 	}
 }
 
-// teamsObjects finds objects of Flux that the tree has for teams, and that lead out of what is theirs, and those that
-// apply the repository of a Tenant from elsewhere, as another account than the Tenant's.
+// teamsObjects finds objects of Flux in the tree for teams that lead out of their namespaces, and those that apply
+// the repository of a Tenant from elsewhere, with an account other than the Tenant's.
 func (c *checker) teamsObjects(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants) {
-	whose := map[string]*v1beta1.Tenant{} // sources by identity, which have the repository of a Tenant
+	whose := map[string]*v1beta1.Tenant{} // sources by identity, with the repository of a Tenant
 	for _, o := range all.objects {
 		url, _, _ := unstructured.NestedString(o.Object, "spec", "url")
 		if prefixesFor(o.Unstructured) == nil || url == "" || (source{o.GetKind(), o.GetNamespace(), o.GetName()}) == all.source {
@@ -306,7 +307,7 @@ func (c *checker) teamsObjects(all *closure, tenants []*v1beta1.Tenant, holders 
 	}
 }
 
-// secretRefs finds sources whose Secret is not in the tree, and nearly has the name of one that is.
+// secretRefs finds sources whose Secret is not in the tree, and has a name similar to one that is.
 func (c *checker) secretRefs(all *closure) {
 	secrets := map[string][]string{}
 	for _, o := range all.objects {
@@ -334,7 +335,7 @@ func placeOf(url string) string {
 	return host + "/" + strings.TrimSuffix(strings.Trim(folders, "/"), ".git")
 }
 
-// homes finds objects of Flux in the home namespaces of Tenants that act as an account without permissions.
+// homes finds objects of Flux in the home namespaces of Tenants that use an account without permissions.
 func (c *checker) homes(all *closure, tenants []*v1beta1.Tenant) {
 	accounts := map[string]bool{}
 	for _, o := range all.objects {

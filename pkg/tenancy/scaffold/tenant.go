@@ -19,24 +19,25 @@ type Team struct {
 	Tenant *v1beta1.Tenant
 	// Landwaiter is the ServiceAccount that reads the Secrets of the home namespace.
 	Landwaiter types.NamespacedName
-	// Places are the environments, groups or clusters that have the Tenant; empty means all.
+	// Places are the environments, groups or clusters with the Tenant; empty means all.
 	Places []string
-	// In has the Tenant of each place in which the tree says what it is there. In all others it is Tenant.
+	// In has the Tenant of each place whose Tenant is in the tree. All others have Tenant.
 	In map[string]*v1beta1.Tenant
-	// wrote are the files of an earlier run for places that differ.
+	// wrote are an earlier run's files for places that differ.
 	wrote map[string]bool
 	// App is the application that the platform deploys for the Tenant, in the layout arc. A run that names none
-	// keeps the one of the tree, unless WithoutApp says that there is none.
+	// keeps the one of the tree, unless WithoutApp is set.
 	App        App
 	WithoutApp bool
-	// Apps has the application of each place that has another one than App, such as another version of its chart.
+	// Apps has the application of each place whose application is not App, such as another version of its chart.
 	Apps map[string]App
-	// From is the file of the tree that Tenant was read from and added to, the first if each cluster has
-	// one; empty if it is from elsewhere.
+	// From is the file of the tree with the Tenant that was extended, the first if each cluster has one;
+	// empty if the Tenant is from elsewhere.
 	From string
 	// Auth is the encrypted Secret with the Git credentials; empty if it is kept elsewhere.
 	Auth string
-	// only are the folders that a run for some of the team's places may change; empty if it is for all.
+	// only are the folders that a run for some of the team's places may change; empty for a run for
+	// all.
 	only []string
 	// own are the patches of the Tenant that such a run writes, by place.
 	own map[string]string
@@ -86,12 +87,12 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	return t, t.sort()
 }
 
-// TenantFiles returns patterns of the files that have a Tenant in the layouts.
+// TenantFiles returns patterns of the files with a Tenant in the layouts.
 func TenantFiles(name string) []string {
 	return []string{"tenants/base/" + name + "/tenant.yaml", "clusters/*/" + name + "/tenant.yaml", "clusters/*/*/" + name + "/tenant.yaml"}
 }
 
-// place fills in where the Tenant is, and refuses places that the platform does not have.
+// place sets the places of the Tenant, and refuses places that the platform does not have.
 func (team *Team) place(p Platform) error {
 	all := p.places()
 	kind := map[Layout]string{LayoutFlux: "environment", LayoutGroups: "group", LayoutArc: "cluster"}[p.Layout]
@@ -112,7 +113,7 @@ func (team *Team) place(p Platform) error {
 	return nil
 }
 
-// manifests are a Tenant and what it stands for, sorted into the files that they go to.
+// manifests are a Tenant and its objects, sorted by file.
 type manifests struct {
 	tenant, namespaces, rights, sync []object
 }
@@ -141,7 +142,7 @@ func (team Team) manifests(p Platform) (manifests, error) {
 	return set, nil
 }
 
-// rendered says what a tree has of a Tenant: everything.
+// rendered returns everything of a Tenant in a tree.
 func (team Team) rendered() onboard.Options {
 	return onboard.Options{Landwaiter: team.Landwaiter, ClusterRights: true, Constraints: true}
 }
@@ -150,8 +151,8 @@ func isRight(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "ServiceAccount" || o.GroupVersionKind().Group == "rbac.authorization.k8s.io"
 }
 
-// keepNamespaces keeps Flux from deleting the namespaces, and all that is in them, with the
-// files of a Tenant that says namespaceReclaimPolicy: Retain.
+// keepNamespaces keeps Flux from deleting the namespaces, with their content, with the files
+// of a Tenant with namespaceReclaimPolicy: Retain.
 func (team Team) keepNamespaces() []object {
 	if team.Tenant.Spec.NamespaceReclaimPolicy == v1beta1.NamespaceReclaimPolicyDeleteCreated {
 		return nil
@@ -163,8 +164,8 @@ func (team Team) keepNamespaces() []object {
 	}}
 }
 
-// replaceBindings lets Flux replace a binding whose role is another one: the API server refuses to change it, and
-// Flux would then apply nothing of any team.
+// replaceBindings lets Flux replace a binding with another role: the API server refuses to change it, and Flux
+// would then apply nothing of any team.
 func (team Team) replaceBindings() []object {
 	return []object{{
 		"target": object{"kind": "(RoleBinding|ClusterRoleBinding)", "labelSelector": v1beta1.LabelTenant + "=" + team.Tenant.Name},

@@ -17,14 +17,15 @@ import (
 // maxRounds limits how often a Kustomization is built again because its own transformations changed it.
 const maxRounds = 4
 
-// transformation is what the spec of a Flux Kustomization changes in the build of its folder.
+// transformation is the effect of a Flux Kustomization's spec on the build of its folder.
 type transformation struct {
 	types.Kustomization // components, patches, images, prefix, suffix and namespace
 	labels, annotations map[string]string
 	ignoreMissing       bool
 }
 
-// transformationOf reads the spec of a Kustomization. It returns nil if the folder is applied as it builds.
+// transformationOf reads the spec of a Kustomization. It returns nil if the folder is applied without
+// changes.
 func transformationOf(k *unstructured.Unstructured) (*transformation, error) {
 	spec, _, err := unstructured.NestedMap(k.Object, "spec")
 	if err != nil {
@@ -61,8 +62,8 @@ func transformationOf(k *unstructured.Unstructured) (*transformation, error) {
 	return &t, err
 }
 
-// over returns the kustomization.yaml that kustomize-controller builds: it writes the transformation into that
-// of the folder, so the fields of both count, and a prefix, a suffix or a namespace replaces the folder's own.
+// over returns the kustomization.yaml that kustomize-controller builds: it writes the transformation into the
+// folder's own, so the fields of both count, and a prefix, a suffix or a namespace replaces the folder's own.
 func (t *transformation) over(content []byte) (string, error) {
 	k := types.Kustomization{TypeMeta: types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}}
 	if err := yaml.Unmarshal(content, &k); err != nil {
@@ -110,8 +111,8 @@ func (t *transformation) mark(b *built) error {
 	return nil
 }
 
-// builtBy builds the folder of a Flux Kustomization as kustomize-controller does. Builds are shared by all
-// Kustomizations that transform the folder in the same way, or not at all.
+// builtBy builds the folder of a Flux Kustomization as kustomize-controller does. Kustomizations share
+// builds if they transform the folder in the same way, or not at all.
 func (c *checker) builtBy(k applied, folder string) *built {
 	file, text, t, ok := c.transformed(k, folder)
 	if !ok {
@@ -142,8 +143,8 @@ func (c *checker) builtBy(k applied, folder string) *built {
 	return b
 }
 
-// transformed returns the kustomization file of a folder, and its text as a Kustomization of Flux transforms it: t is
-// nil if it does not, or if the folder by itself cannot be built. ok is false if the spec was found to be wrong.
+// transformed returns the kustomization file of a folder, and its text as transformed by a Kustomization of Flux: t
+// is nil without a transformation, or if the folder alone cannot be built. ok is false if the spec is invalid.
 func (c *checker) transformed(k applied, folder string) (file, text string, t *transformation, ok bool) {
 	t, err := transformationOf(k.Unstructured)
 	if err != nil {
@@ -168,8 +169,8 @@ func (c *checker) transformed(k applied, folder string) (file, text string, t *t
 	return file, text, t, true
 }
 
-// components looks for the components of a Kustomization, whose paths begin at its folder, and leaves out those
-// that may be missing. It reports whether Flux finds the others.
+// components looks for the components of a Kustomization, whose paths are relative to its folder, and omits
+// those that may be missing. It reports whether Flux finds the others.
 func (c *checker) components(k applied, folder string, t *transformation) bool {
 	var there []string
 	for _, name := range t.Components {
@@ -192,7 +193,7 @@ func (c *checker) components(k applied, folder string, t *transformation) bool {
 	return true
 }
 
-// begin follows Flux from the folder of a cluster through the tree as it gets the tree.
+// begin follows Flux from the folder of a cluster through the tree that it gets.
 func (c *checker) begin(from cluster) *closure {
 	c.see(from.ignore)
 	if !c.isFolder(from.root) {
@@ -205,8 +206,9 @@ func (c *checker) begin(from cluster) *closure {
 	return all
 }
 
-// buildRoot builds the folder of a cluster as the Kustomization in it that begins there does, which it returns, if
-// there is one. Transformations can change that Kustomization too, so this goes on until they change no more.
+// buildRoot builds the folder of a cluster as the Kustomization in it that begins there does. It returns that
+// Kustomization, if there is one. Transformations can change that Kustomization too, so this repeats until they
+// change nothing.
 func (c *checker) buildRoot(root string, begins source) (own applied, b *built) {
 	b = c.build(root)
 	for range maxRounds {

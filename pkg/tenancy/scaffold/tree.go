@@ -35,28 +35,29 @@ type File struct {
 	Path string
 	// Text without its first line, which [File.Stamped] adds.
 	Text string
-	// Seed marks a file that others go on to write: it is only ever created.
+	// Seed marks a file that others extend: it is only ever created.
 	Seed bool
-	// Settings marks the file that the command starts from: an edit of it is not lost.
+	// Settings marks the file with which the command starts: it keeps edits.
 	Settings bool
-	// Tenant marks the file of the Tenant that the command starts from: an edit of what it
-	// says is not lost, and stays as it is written while nothing else changes it.
+	// Tenant marks the file of the Tenant with which the command starts: it keeps edits of the
+	// Tenant, and their formatting while nothing else changes.
 	Tenant bool
 	// Executable marks a script.
 	Executable bool
-	// Bare marks a file without the line of the hash: a tool signed its content, or its format has no comments.
+	// Bare marks a file without the line with the hash: a tool signed its content, or its format has no
+	// comments.
 	Bare bool
 }
 
-// Tree is what a command generates. By names the command, so that a later run of the same
-// command knows the files that it no longer generates.
+// Tree is the output of a command. By names the command, so that a later run knows the files
+// that it no longer generates.
 type Tree struct {
 	By    string
 	Files []File
 	Edits []Edit
 	// Only are the folders and files that may change; empty allows all.
 	Only []string
-	// Bare are patterns of files that are the command's without a first line that says so.
+	// Bare are patterns of the command's files without a first line that says so.
 	Bare []string
 }
 
@@ -84,8 +85,8 @@ func (t *Tree) sort() error {
 	return nil
 }
 
-// Stamped returns the text as it is written: with a first line that has the hash of the
-// rest, which tells later whether anybody changed the file. A script has it second.
+// Stamped returns the text with a first line that contains the hash of the rest, which shows
+// later whether anybody changed the file. In a script it is the second line.
 func (f File) Stamped(by string) string {
 	if f.Bare {
 		return f.Text
@@ -103,11 +104,11 @@ func (f File) Stamped(by string) string {
 	return first + "# " + line + "\n" + rest
 }
 
-// stamp is what the first line of a file says.
+// stamp is the content of a generated file's first line.
 type stamp struct {
-	by     string // empty for a file that no command generated
+	by     string // empty for a file without such a line
 	sum    string // of the rest when it was generated
-	intact bool   // the rest is as it was generated
+	intact bool   // the rest is unchanged
 }
 
 func readStamp(text string) stamp {
@@ -146,7 +147,7 @@ func document(comment string, objects ...object) string {
 	return text.String()
 }
 
-// encode writes what consists of maps, lists and scalars, which cannot fail.
+// encode writes maps, lists and scalars, which cannot fail.
 func encode(value any) string {
 	text, err := yaml.Marshal(value)
 	if err != nil {
@@ -187,8 +188,7 @@ func builtin() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// fluxFields are the fields of spec of the kinds of Flux, as their CRDs have them,
-// and those that must be there.
+// fluxFields are the fields of spec of Flux's kinds, from their CRDs, with the required ones.
 func fluxFields() map[string]struct{ known, required []string } {
 	words := strings.Fields
 	return map[string]struct{ known, required []string }{
@@ -214,7 +214,7 @@ func (c *checker) objects(folder string, objects []*unstructured.Unstructured) {
 	}
 }
 
-// object returns what is wrong with an object, "" if nothing is.
+// object returns the error of an object, "" if there is none.
 func (c *checker) object(o *unstructured.Unstructured) string {
 	gvk := o.GroupVersionKind()
 	switch {
@@ -239,9 +239,9 @@ func (c *checker) object(o *unstructured.Unstructured) string {
 		return err.Error()
 	}
 	content := o.DeepCopy().Object
-	delete(content, "sops") // of an encrypted Secret; Flux takes it out
+	delete(content, "sops") // of an encrypted Secret; Flux removes it
 	if gvk.Kind == "Secret" {
-		delete(content, "data") // encrypted values are no base64 text
+		delete(content, "data") // encrypted values are not base64
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, typed, true); err != nil {
 		return err.Error()
@@ -249,7 +249,7 @@ func (c *checker) object(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// checkFields holds spec to the fields that this program knows of a kind of Flux.
+// checkFields checks spec against the known fields of a kind of Flux.
 func (c *checker) checkFields(o *unstructured.Unstructured, known, required []string) string {
 	spec, _, err := unstructured.NestedMap(o.Object, "spec")
 	if err != nil || spec == nil {
@@ -268,7 +268,7 @@ func (c *checker) checkFields(o *unstructured.Unstructured, known, required []st
 	return ""
 }
 
-// misspelt reports whether an unknown field is meant to be one of others. It may be of a newer version of Flux.
+// misspelt reports whether an unknown field is a misspelt known one. It may be from a newer version of Flux.
 func (c *checker) misspelt(name string, known []string) bool {
 	if c.options.Near == nil {
 		return true
@@ -277,7 +277,8 @@ func (c *checker) misspelt(name string, known []string) bool {
 	return near
 }
 
-// unknown returns the fields of an object of Flux that neither this program nor a CRD in the tree knows.
+// unknown returns the fields of an object of Flux that neither this program nor a CRD in the tree
+// defines.
 func (c *checker) unknown(o *unstructured.Unstructured) (names []string) {
 	gvk := o.GroupVersionKind()
 	fields, ok := c.flavours[gvk.GroupVersion().String()+" "+gvk.Kind]

@@ -16,15 +16,15 @@ const (
 	trustListsKey      = "revocation-lists.pem"
 )
 
-// maxTrustBytes is what an API server accepts in a ConfigMap, less the names.
+// maxTrustBytes is the API server's limit for a ConfigMap, less the names.
 const maxTrustBytes = 1<<20 - 4<<10
 
-// Trust is trust material to carry to a site without a network. What is empty is left out.
+// Trust is trust material to carry to a site without a network. Empty fields are omitted.
 type Trust struct {
-	// Namespace and Name are those of the ConfigMap; the ClusterTrustStores have the name,
-	// or begin with it.
+	// Namespace and Name identify the ConfigMap; the names of the ClusterTrustStores are, or
+	// begin with, Name.
 	Namespace, Name string
-	// Source says in a comment where the trust material is from.
+	// Source describes the source of the trust material in a comment.
 	Source string
 	// Root is a trusted_root.json, and Roles the annotation about the TUF metadata that
 	// it was verified with.
@@ -32,7 +32,7 @@ type Trust struct {
 	Roles string
 	// TimestampAuthorities and RevocationLists are PEM text.
 	TimestampAuthorities, RevocationLists []byte
-	// ConfigMapOnly leaves the ClusterTrustStores out, for who has resources that name the
+	// ConfigMapOnly omits the ClusterTrustStores, for users whose resources reference the
 	// ConfigMap.
 	ConfigMapOnly bool
 	// Ends are lines of the comment, such as "2027-06-01T00:00:00Z TUF role root".
@@ -40,7 +40,7 @@ type Trust struct {
 }
 
 // Manifest returns the ConfigMap and the ClusterTrustStores that use it, as YAML. The same
-// material always gives the same text, so Git shows what changed and nothing else.
+// material always gives the same text, so Git only shows changes.
 func (t Trust) Manifest() ([]byte, error) {
 	data, stores := object{}, []object{}
 	add := func(key string, content []byte, kind v1beta1.TrustStoreType, suffix string) {

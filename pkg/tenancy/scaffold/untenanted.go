@@ -10,9 +10,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// teamsOf returns the namespaces of teams, each with an object that says so: a Namespace with the label that
-// flux create tenant sets, or a Kustomization there that acts as an account of the namespace, unless it is the
-// platform's own. A repository that Landwaiter does not manage has none.
+// teamsOf returns the namespaces of teams, each with an object that shows it: a Namespace with the label of
+// flux create tenant, or a Kustomization there that uses an account of the namespace, unless the namespace is
+// the platform's own. A repository that Landwaiter does not manage has none.
 func (c *checker) teamsOf(all *closure) map[string]applied {
 	teams := map[string]applied{}
 	if c.settings == nil {
@@ -32,7 +32,7 @@ func (c *checker) teamsOf(all *closure) map[string]applied {
 	return teams
 }
 
-// untenanted reports whether an object brings a team to a cluster that may have no Tenant.
+// untenanted reports whether an object adds a team to a cluster that may have no Tenant.
 func (all *closure) untenanted(o *unstructured.Unstructured) bool {
 	for _, shown := range all.teams {
 		if shown.Unstructured == o {
@@ -47,7 +47,7 @@ func isTenant(o *unstructured.Unstructured) bool {
 	return isResource(o) && o.GetKind() == v1beta1.KindTenant
 }
 
-// withoutTenant finds namespaces of teams that no Tenant has: nothing limits such a team.
+// withoutTenant finds namespaces of teams without a Tenant: nothing limits such a team.
 func (c *checker) withoutTenant(all *closure, holders *resource.Tenants) {
 	for namespace, shown := range all.teams {
 		if holders.Holder(namespace) == nil {

@@ -19,8 +19,8 @@ func fluxVersions() map[string]string {
 }
 
 // served finds objects in API versions that the tree's own CRDs do not have: Flux applies nothing of a folder
-// with one of them ("no matches for kind"). Without CRDs of Flux in the tree, as in a team's repository, an
-// older version than [fluxVersions] has is a warning: clusters with an older Flux still serve it.
+// with one of them ("no matches for kind"). Without CRDs of Flux in the tree, as in a team's repository, a
+// version older than in [fluxVersions] is a warning: clusters with an older Flux still serve it.
 func (c *checker) served(objects []applied) {
 	versions := map[string][]string{}
 	for _, o := range objects {
@@ -39,7 +39,7 @@ func (c *checker) served(objects []applied) {
 			latest = "v1" // before the other kinds of its group
 		}
 		switch at := c.of(o.folder, o.Unstructured); {
-		case isResource(o.Unstructured): // others check our own kinds
+		case isResource(o.Unstructured): // our own kinds are checked elsewhere
 		case known && !slices.Contains(inTree, gvk.Version):
 			c.find("VersionMissing", at, "%s: the tree's CRD of %s has no version %s, so Flux applies nothing of this folder: write apiVersion: %s/%s, and compare the fields",
 				identity(o.Unstructured), gvk.Kind, gvk.Version, gvk.Group, strings.Join(inTree, " or "))

@@ -13,8 +13,8 @@ const (
 	releasedProgram  = landwaiterSource + "/releases/download/v" + LandwaiterVersion + "/landwaiter_" + LandwaiterVersion + "_linux_amd64"
 )
 
-// checkScript gets the program and runs `platform check`. A program is only run if its checksum is
-// the one that the platform's admins wrote down, or if it is built from a commit that they chose.
+// checkScript gets the program and runs `platform check`. It only runs a program whose checksum
+// the platform's admins recorded, or one that it builds from a commit that they chose.
 const checkScript = `program="$RUNNER_TEMP/landwaiter"
 if [ -n "$SHA256" ]; then
   curl --fail --silent --show-error --location --output "$program" "$PROGRAM"
@@ -66,7 +66,7 @@ flux create source git flux-system --interval=1m --url="$REPOSITORY" --branch="$
 flux create kustomization flux-system --interval=1m --source=GitRepository/flux-system --path=%[1]s --service-account=kustomize-controller --prune
 `
 
-// e2eWorkflow applies the first environment to a cluster of its own.
+// e2eWorkflow applies the first environment to a separate cluster.
 func (p Platform) e2eWorkflow() string {
 	wait := ""
 	for _, s := range p.steps() {

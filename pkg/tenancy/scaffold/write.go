@@ -17,21 +17,21 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Result says what becomes of a file.
+// Result is the result for a file.
 type Result string
 
-// What becomes of files.
+// The results.
 const (
 	Created   Result = "created"
 	Changed   Result = "changed"
 	Unchanged Result = "unchanged"
-	// Edited is a file that a person wrote or changed, and that is left alone.
+	// Edited is a file that a person wrote or changed, and that stays.
 	Edited Result = "edited"
 	// Stale is a file that an earlier run generated and this one does not.
 	Stale Result = "no longer generated"
 )
 
-// Outcome is what became of one file.
+// Outcome is the result for one file.
 type Outcome struct {
 	Path   string `json:"path"`
 	Result Result `json:"result"`
@@ -45,8 +45,8 @@ type EditedError struct {
 // EditedFile is a file that a person edited, and of which there is a new version.
 type EditedFile struct {
 	Path string
-	// Undone are the lines that differ, as a diff has them: those that --force would take
-	// away, and those that it would write.
+	// Undone are the differing lines, in the form of a diff: those that --force would remove,
+	// and those that it would write.
 	Undone []string
 }
 
@@ -67,7 +67,7 @@ func (e *EditedError) Error() string {
 	return text.String()
 }
 
-// RefusedError says why a tree may not be written, whatever the [WriteOptions]. Nothing was written.
+// RefusedError says why a tree may not be written, with any [WriteOptions]. Nothing was written.
 type RefusedError struct{ Reason string }
 
 // Error returns the reason.
@@ -76,10 +76,10 @@ func (e *RefusedError) Error() string { return e.Reason }
 // maxNamed bounds the files that a message names.
 const maxNamed = 8
 
-// maxExisting bounds a file that is compared with what is generated.
+// maxExisting bounds a file that is compared with the generated one.
 const maxExisting = 4 << 20
 
-// WriteOptions say how a tree is written.
+// WriteOptions configure how a tree is written.
 type WriteOptions struct {
 	// Force replaces files that a person edited.
 	Force bool
@@ -87,11 +87,11 @@ type WriteOptions struct {
 	DryRun bool
 }
 
-// Write brings the folder dir to the tree. It replaces only files that are as an earlier
-// run left them. A file that a person edited stays while the tree has nothing new for it;
-// if it has, and there is no Force, Write writes nothing and returns an [EditedError].
-// Line ends of Windows are no edit. Nothing outside of dir is written, whatever
-// symbolic links are in it, and each file is replaced at once.
+// Write writes the tree into the folder dir. It only replaces files that are unchanged since
+// an earlier run. A file that a person edited stays while the tree has no new version of it;
+// if it has one, and Force is not set, Write writes nothing and returns an [EditedError].
+// Windows line ends do not count as an edit. Write never writes outside of dir, whatever
+// symbolic links are in it, and replaces each file atomically.
 func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 	if err := tree.sort(); err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 	return slices.Concat(outcomes, lists, stale), err
 }
 
-// planEdits returns the texts of the lists with the entries of the tree. A list that
-// nobody else edited keeps a hash that says so.
+// planEdits returns the texts of the lists with the entries of the tree. A list without
+// others' edits keeps a hash that says so.
 func planEdits(dir string, tree Tree) (outcomes []Outcome, texts []string, err error) {
 	for _, edit := range tree.Edits {
 		result := Changed
@@ -184,7 +184,7 @@ func openTree(dir string) (root *os.Root, done func(), err error) {
 	return root, func() { _ = root.Close() }, nil // nothing was written
 }
 
-// plan compares the tree with what is there. The outcomes are in the order of the files.
+// plan compares the tree with the existing files. The outcomes are in the order of the files.
 func plan(dir string, tree Tree, force bool) (outcomes []Outcome, edited []EditedFile, err error) {
 	root, done, err := openTree(dir)
 	if err != nil {
@@ -207,8 +207,9 @@ func plan(dir string, tree Tree, force bool) (outcomes []Outcome, edited []Edite
 	return outcomes, edited, nil
 }
 
-// compare says what becomes of a file, and for one that was edited what --force would undo if
-// the tree has another version than the one that was edited. Without a root there are no files.
+// compare returns the result for a file. If it was edited, and the tree has a version other
+// than the edited one, compare also returns what --force would undo. Without a root there are
+// no files.
 func compare(root *os.Root, tree Tree, file File) (result Result, undone []string, err error) {
 	if root == nil {
 		return Created, nil, nil
@@ -242,8 +243,8 @@ func compare(root *os.Root, tree Tree, file File) (result Result, undone []strin
 	return Edited, differences(present, generated), nil
 }
 
-// takenOver reports whether the file of a Tenant has nothing that the generated one lacks,
-// which began with what the file says of the Tenant, and whether both say the same.
+// takenOver reports whether the generated file has everything in the file of a Tenant, from
+// which it was derived, and whether both describe the same Tenant.
 func takenOver(present, generated string) (same, taken bool) {
 	before, one := onlyTenant(present)
 	after, other := onlyTenant(generated)
@@ -253,7 +254,7 @@ func takenOver(present, generated string) (same, taken bool) {
 	return equality.Semantic.DeepEqual(before.Spec, after.Spec), true
 }
 
-// onlyTenant returns the Tenant of a text that has nothing else.
+// onlyTenant returns the Tenant of a text that contains nothing else.
 func onlyTenant(text string) (tenant v1beta1.Tenant, ok bool) {
 	documents, err := parse([]byte(text))
 	if err != nil || len(documents) != 1 {
@@ -263,8 +264,8 @@ func onlyTenant(text string) (tenant v1beta1.Tenant, ok bool) {
 }
 
 // readExisting reads a regular file of the tree in dir, and nothing outside of it. It refuses links:
-// replacing one would replace the link, and what it names is not part of the tree. Git for
-// Windows writes other line ends.
+// replacing one would replace the link, and its target is not part of the tree. Git for Windows
+// writes other line ends.
 func readExisting(dir, name string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -292,7 +293,7 @@ func readIn(root *os.Root, name string) (string, error) {
 	return strings.ReplaceAll(string(text), "\r\n", "\n"), nil
 }
 
-// writer writes files of a tree. It keeps the folder of the last one open: a path is opened folder by folder.
+// writer writes files of a tree. It keeps the last folder open: a path is opened folder by folder.
 type writer struct {
 	root   *os.Root
 	folder *os.Root // nil before the first file
@@ -305,7 +306,7 @@ func (w *writer) close() {
 	}
 }
 
-// enter makes and opens the folder of a file, unless it is that of the last one.
+// enter creates and opens the folder of a file, unless it is already open.
 func (w *writer) enter(name string) error {
 	if w.folder != nil && w.name == name {
 		return nil
@@ -322,8 +323,8 @@ func (w *writer) enter(name string) error {
 	return nil
 }
 
-// put writes a file that is created or changed beside its place and renames it, so that nobody
-// sees half of it.
+// put writes a file that is created or changed to a temporary name and renames it, so that
+// nobody sees a partial file.
 func (w *writer) put(outcome Outcome, text string, executable bool) error {
 	if outcome.Result != Created && outcome.Result != Changed {
 		return nil
@@ -371,7 +372,7 @@ func staleFiles(root *os.Root, tree Tree) ([]Outcome, error) {
 	return stale, err
 }
 
-// generatedBy reads no more of a file than its first lines.
+// generatedBy only reads the first lines of a file.
 func generatedBy(root *os.Root, name string) (string, error) {
 	file, err := root.Open(name)
 	if err != nil {

@@ -188,7 +188,7 @@ func TestAnyOrderOfChangesIsAsIfEverythingWereCompiled(t *testing.T) {
 	keys := []string{string(written.NewKey(t).PEM), string(written.NewKey(t).PEM)}
 	scenes := 6
 	if os.Getenv("LANDWAITER_NIGHTLY") != "" {
-		scenes = 3000
+		scenes = 300
 	}
 	kept, changes := 0, 0
 	for seed := range scenes {

@@ -73,7 +73,7 @@ the context, the cluster, the user (including --as) and the namespace.`,
 	}
 }
 
-// group returns a command that only has subcommands.
+// group returns a command that only has other commands.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: short, Args: program.OnlyCommands, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(commands...)

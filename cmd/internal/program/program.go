@@ -128,7 +128,7 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// OnlyCommands refuses the arguments of a command that only has subcommands, and suggests the
+// OnlyCommands refuses the arguments of a command that only has other commands, and suggests the
 // intended one.
 func OnlyCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -317,7 +317,7 @@ func (j *judge) closest(f form) cosign.Identity {
 			if !ends {
 				before, _, _ := strings.Cut(rest, "//")
 				at := strings.Index(rest, unquoted(f.parts[i+1].values))
-				if p.name == "group" { // groups have subgroups
+				if p.name == "group" { // groups contain groups
 					at = strings.LastIndex(before, "/")
 				}
 				if at >= 0 {

@@ -6,7 +6,7 @@ const (
 	// maxTenants bounds the teams that are tried in one run, so that a cluster with hundreds
 	// does not take half an hour. --tenant names one.
 	maxTenants = 10
-	// maxPeople bounds the people as whom a team's cases are tried: a Tenant lists up to 96
+	// maxPeople bounds the people who are impersonated for a team's cases: a Tenant lists up to 96
 	// people.
 	maxPeople = 24
 	// maxNamespaces bounds the namespaces of one team in which everything is tried. If all

@@ -80,7 +80,7 @@ func (p person) same(other person) bool {
 	return p.user == other.user && slices.Equal(p.groups, other.groups)
 }
 
-// people returns the people as whom a team's cases are tried: those that the Tenant names,
+// people returns the people to impersonate for a team's cases: those that the Tenant names,
 // its account, and others who are bound in its namespaces. left is the number of further
 // ones.
 func people(tenant *v1beta1.Tenant, bindings []rbacv1.RoleBinding) (all []person, left int) {

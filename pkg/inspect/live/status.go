@@ -116,7 +116,7 @@ type Contact struct {
 	Contact string           `json:"contact"`
 }
 
-// Running is an image of a workload that is not simply allowed.
+// Running is an image of a workload whose result is not a plain pass.
 type Running struct {
 	Workload    string `json:"workload"`
 	Container   string `json:"container"`

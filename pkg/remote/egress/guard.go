@@ -178,7 +178,7 @@ func metadata() []string {
 
 // globalUnicast is the space that IANA has allocated to hosts of the IPv6 Internet. It
 // excludes loopback, mapped, compatible, local, site-local and multicast addresses, the
-// discard prefixes, SRv6 identifiers, and unallocated space.
+// discard prefixes, SRv6 identifiers, and free space.
 const globalUnicast = "2000::/3"
 
 // Prefixes of IPv6 addresses that embed an IPv4 address.

@@ -71,7 +71,7 @@ func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimit
 	return x, errors.Join(late, wrong, nowhere)
 }
 
-// ends sets when x ends, at most most after its creation; by names the limit.
+// ends sets when x ends, no later than most after its creation; by names the limit.
 func (x *Exception) ends(until string, most time.Duration, by string) (err error) {
 	if x.Until, err = time.Parse(time.RFC3339, until); err != nil {
 		return fmt.Errorf("spec.until is %.40q, it must be a time of the form YYYY-MM-DDThh:mm:ssZ", until)
@@ -261,7 +261,7 @@ func (x *Exception) apart(d *delegation, steps *int) bool {
 	})
 }
 
-// NewBreakGlass compiles break-glass of a namespace, which may last at most most.
+// NewBreakGlass compiles break-glass of a namespace, which lasts no longer than most.
 func NewBreakGlass(source policy.ObjectRef, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
 	if most <= 0 {
 		return nil, errors.New("serve runs without --break-glass; ask a cluster admin")

@@ -70,7 +70,7 @@ type verifierReport struct {
 
 // newValue returns the value for a verification. The reason includes the fix, because templates print nothing
 // else. It cuts the text of each denial, and the warning, to room bytes; the reports keep their full text, and
-// there are at most most of them.
+// there are no more than most of them.
 func newValue(d *decision, traceID string, now time.Time, room, most int) value {
 	result := &d.result
 	v := value{

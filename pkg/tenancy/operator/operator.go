@@ -45,7 +45,7 @@ type Options struct {
 	Onboard onboard.Options
 	// DryRun asks the API server without changing anything.
 	DryRun bool
-	// Adopt permits labelling existing namespaces, if the Tenant asks for it. Only an admin's
+	// Adopt permits labels on existing namespaces, if the Tenant asks for it. Only an admin's
 	// own command sets it.
 	Adopt bool
 	// ClusterBindings permits creating ClusterRoles and ClusterRoleBindings. Only an admin's own command sets

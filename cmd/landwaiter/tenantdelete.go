@@ -12,8 +12,10 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
@@ -39,6 +41,12 @@ type printedDeleted struct {
 	HomeNamespace string   `json:"homeNamespace,omitempty"`
 	RulesEndIn    []string `json:"rulesEndIn"`
 	Preview       string   `json:"preview,omitempty"`
+	// Disconnected are namespaces that stay, between which network policy allow-same-tenant no longer allows traffic.
+	Disconnected []string `json:"disconnectedNamespaces"`
+	// Rules are the resources of the home namespace, which stay in force there, and DeleteRules the command that
+	// deletes them.
+	Rules       []string `json:"keptRules"`
+	DeleteRules string   `json:"deleteRules,omitempty"`
 	// Bindings are ClusterRoleBindings of the team's people that no Tenant created, so they stay.
 	Bindings []string `json:"keptClusterRoleBindings"`
 }
@@ -116,14 +124,13 @@ Exit codes (64 and 69: see landwaiter --help):
 	return cmd
 }
 
-// leftOver returns the ClusterRoleBindings that stay. If they cannot be read, it prints that without failing: the
-// Tenant may already be gone.
-func leftOver(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenant *v1beta1.Tenant) []string {
-	bindings, err := engine.LeftOver(ctx, tenant)
+// leftOver returns what stays. If it cannot be read, it prints that without failing: the Tenant may already be gone.
+func leftOver(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenant *v1beta1.Tenant) operator.LeftOver {
+	left, err := engine.LeftOver(ctx, tenant)
 	if err != nil {
-		program.SayLines(cmd.ErrOrStderr(), "landwaiter: it is unknown which ClusterRoleBindings of the team stay: "+err.Error())
+		program.SayLines(cmd.ErrOrStderr(), "landwaiter: it is unknown which rules and ClusterRoleBindings of the team stay: "+err.Error())
 	}
-	return bindings
+	return left
 }
 
 // find returns the name of the selected Tenant.
@@ -185,13 +192,16 @@ func notGone(name string, err error) error {
 	return notApplied(err)
 }
 
-func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, bindings []string, dryRun bool) printedDeleted {
+func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, left operator.LeftOver, dryRun bool) printedDeleted {
 	p := printedDeleted{DryRun: dryRun, Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
 		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Freed: d.Freed, Objects: append([]printedOutcome{}, d.Outcomes...),
-		RulesEndIn: []string{}, Bindings: append([]string{}, bindings...)}
+		RulesEndIn: []string{}, Disconnected: disconnected(d), Rules: []string{}, Bindings: append([]string{}, left.Bindings...)}
 	home, level := tenant.Spec.HomeNamespace, tenant.Spec.Verification.PolicyLevel
 	if home == "" { // the Tenant was already gone, and its rules with it
 		return p
+	}
+	if !slices.Contains(d.Deleted, home) {
+		p.Rules, p.DeleteRules = rulesLeft(left.Rules, home)
 	}
 	stay := slices.Concat(d.Kept, d.Adopted, tenant.Spec.Namespaces) // a Tenant's rules apply in the namespaces that it lists, adopted or not
 	slices.Sort(stay)
@@ -203,6 +213,34 @@ func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, bindings []
 		p.Preview = "landwaiter preview --delete tenant/" + tenant.Name + " -A"
 	}
 	return p
+}
+
+// rulesLeft returns the resources that stay in a home namespace, and the command that deletes them.
+func rulesLeft(rules []policy.ObjectRef, home string) (names []string, command string) {
+	var plurals []string
+	for _, r := range rules {
+		names = append(names, r.String())
+		if kind, ok := v1beta1.KindNamed(r.Kind); ok {
+			plurals = append(plurals, kind.Plural+"."+v1beta1.Group)
+		}
+	}
+	return append([]string{}, names...), "kubectl delete --namespace " + resource.ShellWord(home) + " --all " + strings.Join(slices.Compact(plurals), ",")
+}
+
+// disconnected returns the namespaces whose network policy of the Tenant stays without the label that it selects. One
+// alone loses nothing, because the policy also allows traffic within its namespace.
+func disconnected(d *operator.Deletion) []string {
+	names := []string{}
+	for _, o := range d.Outcomes {
+		if o.Result == operator.Released && o.Object.Name == onboard.SameTenantPolicy {
+			names = append(names, o.Object.Namespace)
+		}
+	}
+	if len(names) == 1 {
+		return []string{}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // show prints one line about objects, and the other effects of the deletion.
@@ -230,7 +268,22 @@ func (p printedDeleted) show(s *screen) {
 		if p.DryRun {
 			ends = "would no longer apply"
 		}
-		s.line("The rules of home namespace %s %s in %s: the cluster's rules may admit images there that are denied now.", p.HomeNamespace, ends, firstNames(p.RulesEndIn))
+		s.line("The rules of home namespace %s %s in %s: the cluster's rules may admit images there that are denied now, or deny others.", p.HomeNamespace, ends, firstNames(p.RulesEndIn))
+	}
+	if len(p.Rules) > 0 {
+		stay := "stay"
+		if p.DryRun {
+			stay = "would stay"
+		}
+		s.line("These %s in force in the home namespace: %s. To delete: %s", stay, firstNames(p.Rules), p.DeleteRules)
+	}
+	if len(p.Disconnected) > 0 {
+		ends := "ends"
+		if p.DryRun {
+			ends = "would end"
+		}
+		s.line("Network traffic between %s %s, because network policy %s selects a label that the Tenant's namespaces lose. To keep the traffic, first allow it with a NetworkPolicy that selects the namespaces by the label kubernetes.io/metadata.name.",
+			firstNames(p.Disconnected), ends, onboard.SameTenantPolicy)
 	}
 	if p.Preview != "" {
 		s.line("To see which verdicts change: %s", p.Preview)

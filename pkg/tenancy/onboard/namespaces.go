@@ -66,6 +66,9 @@ func (r *rendering) namespace(name string) {
 	r.add(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 }
 
+// SameTenantPolicy is the name of the NetworkPolicy that allows traffic within a team.
+const SameTenantPolicy = "allow-same-tenant"
+
 // networkPolicies denies all traffic, then allows DNS and traffic within the team. A home namespace
 // with other namespaces has no pods, so it only gets the deny.
 func (r *rendering) networkPolicies(namespace string) {
@@ -85,8 +88,9 @@ func (r *rendering) networkPolicies(namespace string) {
 			Ports: []networkingv1.NetworkPolicyPort{{Protocol: &udp, Port: &port}, {Protocol: &tcp, Port: &port}},
 		}},
 	})
-	team := namespacesLabelled(v1beta1.LabelTenant, r.Name)
-	r.networkPolicy(namespace, "allow-same-tenant", networkingv1.NetworkPolicySpec{
+	// The second peer, the namespace itself, outlives the label: a namespace that leaves its Tenant keeps working.
+	team := append(namespacesLabelled(v1beta1.LabelTenant, r.Name), networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}})
+	r.networkPolicy(namespace, SameTenantPolicy, networkingv1.NetworkPolicySpec{
 		PolicyTypes: both,
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: team}},
 		Egress:      []networkingv1.NetworkPolicyEgressRule{{To: team}},

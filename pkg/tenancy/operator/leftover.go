@@ -8,8 +8,11 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
@@ -17,10 +20,51 @@ import (
 // pages bind it as NAME-cluster-reader.
 const clusterReader = "-cluster-reader"
 
-// LeftOver returns the ClusterRoleBindings that stay after a Tenant, because a cluster admin created them by hand for
+// LeftOver is what stays of a Tenant, although nothing else names it any more.
+type LeftOver struct {
+	// Bindings are the ClusterRoleBindings that a cluster admin created by hand for the team's people.
+	Bindings []string
+	// Rules are the resources of the home namespace. They stay in force there.
+	Rules []policy.ObjectRef
+}
+
+// LeftOver returns what stays of a Tenant, as far as the engine's account may list it.
+func (e *Engine) LeftOver(ctx context.Context, tenant *v1beta1.Tenant) (left LeftOver, err error) {
+	if left.Bindings, err = e.bindingsLeft(ctx, tenant); err != nil {
+		return left, err
+	}
+	left.Rules, err = e.rulesIn(ctx, tenant.Spec.HomeNamespace)
+	return left, err
+}
+
+// rulesIn returns the resources of a namespace, none if it is "".
+func (e *Engine) rulesIn(ctx context.Context, namespace string) (all []policy.ObjectRef, err error) {
+	if namespace == "" {
+		return nil, nil
+	}
+	for _, kind := range v1beta1.Kinds() {
+		if !kind.Namespaced {
+			continue
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind.Name + "List"))
+		if err := e.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			if apierrors.IsForbidden(err) {
+				continue
+			}
+			return nil, fmt.Errorf("list %s of namespace %s: %w", kind.Plural, namespace, err)
+		}
+		for i := range list.Items {
+			all = append(all, policy.ObjectRef{Kind: kind.Name, Namespace: namespace, Name: list.Items[i].Name})
+		}
+	}
+	return all, nil
+}
+
+// bindingsLeft returns the ClusterRoleBindings that stay after a Tenant, because a cluster admin created them by hand for
 // the team's people: those that let them read the cluster's rules, and their Tenant. It leaves out bindings of people
 // who are also in another Tenant, which still needs them. It returns none if the engine's account may not list them.
-func (e *Engine) LeftOver(ctx context.Context, tenant *v1beta1.Tenant) ([]string, error) {
+func (e *Engine) bindingsLeft(ctx context.Context, tenant *v1beta1.Tenant) ([]string, error) {
 	var bindings rbacv1.ClusterRoleBindingList
 	if err := e.client.List(ctx, &bindings); err != nil {
 		if apierrors.IsForbidden(err) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 func TestBindingsThatNoTenantMadeAreNamedWhenItGoes(t *testing.T) {
@@ -36,20 +37,32 @@ func TestBindingsThatNoTenantMadeAreNamedWhenItGoes(t *testing.T) {
 		binding("green-admins", "view", nil, "green-admins"),
 		binding("green-tenant-reader", "green-tenant-reader", labelsOf("green"), "green-admins"),
 		binding("red-tenant-reader", "red-tenant-reader", nil, "red-admins"))
-	names, err := New(c, Options{}).LeftOver(t.Context(), green)
+	left, err := New(c, Options{}).LeftOver(t.Context(), green)
 	require.NoError(t, err)
-	require.Equal(t, []string{"green-cluster-reader", "previews"}, names, "not what others use too, nor what goes with the Tenant")
+	require.Equal(t, []string{"green-cluster-reader", "previews"}, left.Bindings, "not what others use too, nor what goes with the Tenant")
 
-	names, err = New(c, Options{}).LeftOver(t.Context(), team("red"))
+	left, err = New(c, Options{}).LeftOver(t.Context(), team("red"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"red-tenant-reader"}, names, "an admin made it beside the operator")
+	require.Equal(t, []string{"red-tenant-reader"}, left.Bindings, "an admin made it beside the operator")
 }
 
 func TestWhoMayNotListBindingsDeletesATenantAllTheSame(t *testing.T) {
 	c := fakeClient(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterrolebindings"}, "", nil)
 	}})
-	names, err := New(c, Options{}).LeftOver(t.Context(), team("green"))
+	left, err := New(c, Options{}).LeftOver(t.Context(), team("green"))
 	require.NoError(t, err)
-	require.Empty(t, names)
+	require.Empty(t, left)
+}
+
+func TestRulesOfTheHomeNamespaceAreNamedWhenATenantGoes(t *testing.T) {
+	in := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
+	green := team("green", "web")
+	c := fakeClient(t, interceptor.Funcs{}, green, &v1beta1.Verifier{ObjectMeta: in("green", "release")}, &v1beta1.TrustStore{ObjectMeta: in("green", "keys")},
+		&v1beta1.Verifier{ObjectMeta: in("web", "its-own")})
+	left, err := New(c, Options{}).LeftOver(t.Context(), green)
+	require.NoError(t, err)
+	require.Equal(t, []policy.ObjectRef{{Kind: "Verifier", Namespace: "green", Name: "release"}, {Kind: "TrustStore", Namespace: "green", Name: "keys"}}, left.Rules)
 }

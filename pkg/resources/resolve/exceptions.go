@@ -49,13 +49,13 @@ func (outside Outside) exceptions(l *Level) {
 	if l.Objects.Namespace == verify.Cluster {
 		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
 	}
-	tooMany, past := l.Objects.excess(true), l.excess.refusalOfExceptions()
+	tooLarge, past := l.tooLarge(resource.Exceptions), l.refusedExceptions()
 	for i, e := range EntriesOf[v1beta1.ExceptionSpec](l.Objects) {
 		x, err := compile.NewException(e, outside.Exceptions)
 		switch {
-		case tooMany != nil: // some of them are not even read
-			err = resource.Reasoned(resource.ReasonOf(tooMany), fmt.Errorf("it is not in force: %w", tooMany))
-		case err == nil, l.excess.past[exceptionSpecsKept]:
+		case tooLarge != nil: // some of them are not even read
+			err = resource.Reasoned(resource.ReasonOf(tooLarge), fmt.Errorf("it is not in force: %w", tooLarge))
+		case err == nil:
 			err = past
 		}
 		if err == nil {

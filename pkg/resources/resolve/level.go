@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -49,10 +50,7 @@ func (outside Outside) level(w *weighed, cluster *Level, past excess) *Level {
 		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken)
 	}
 	outside.breakGlass(l)
-	err := l.weight.refused
-	if err == nil || past.past[specsKept] { // the weight of a namespace is unknown while specs are withheld
-		err = past.refusal(o.Namespace, l.weight, o.written(resource.Share{Namespace: string(o.Namespace)}))
-	}
+	err := cmp.Or(l.tooLarge(resource.Specs), l.tooHeavy())
 	switch {
 	case err != nil && cluster != nil:
 		l.Broken = err

@@ -32,8 +32,10 @@ type Objects struct {
 	person     bool
 	// annotations are the Namespace's annotations for break-glass.
 	annotations map[string]string
-	// sizes is the memory of each kind's specs, in bytes. The cluster's specs are not limited.
-	sizes []sizeOf
+	// bytes is what the specs of each [resource.Share] of a namespace take in memory, and withheld says whether
+	// some of them were not kept.
+	bytes    [2]int
+	withheld [2]bool
 	// hashed is shared by the copies of these objects.
 	hashed *levelHash
 
@@ -82,9 +84,12 @@ func Group(o resource.Objects) Levels {
 		l.annotations = breakGlassOf(o.Namespaces[i].Annotations)
 	}
 	for _, object := range o.Resources {
-		l, source := at(object.GetNamespace()), resource.RefOf(object)
-		l.add(source, object, resource.Missing(object))
-		l.measure(source.Kind, object)
+		l := at(object.GetNamespace())
+		l.add(resource.RefOf(object), object, resource.Missing(object))
+		if share, limited := resource.ShareOf(object); limited {
+			l.bytes[share] += resource.Size(object)
+			l.withheld[share] = l.withheld[share] || resource.Withheld(object)
+		}
 	}
 	for _, b := range o.Broken {
 		// A broken object stays, so that it denies there instead of counting as deleted. Broken
@@ -226,27 +231,6 @@ func (l *Objects) refuse(err error) {
 	})
 }
 
-// measure adds the size of a spec. The cluster's specs have no limit.
-func (l *Objects) measure(kind string, object v1beta1.Object) {
-	if l.Namespace == verify.Cluster {
-		return
-	}
-	i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
-	if i < 0 {
-		if l.sizes == nil {
-			l.sizes = make([]sizeOf, 0, 4) // most have a few kinds
-		}
-		i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
-	}
-	l.sizes[i].bytes += resource.Size(object)
-}
-
-// sizeOf is the memory of a kind's specs: there are few kinds.
-type sizeOf struct {
-	kind  string
-	bytes int
-}
-
 func (l *Objects) sort() {
 	slices.SortStableFunc(l.entries, func(x, y compile.Entry[any]) int {
 		return cmp.Or(cmp.Compare(x.Source.Name, y.Source.Name), cmp.Compare(x.Source.Kind, y.Source.Kind))
@@ -275,21 +259,15 @@ func (l *Objects) tooMany() error {
 	if l.Namespace != verify.Cluster && n > maxResources {
 		return fmt.Errorf("namespace %s has %d resources, the limit is %d: delete some", l.Namespace, n, maxResources)
 	}
-	return l.excess(false)
+	return l.tooLarge(resource.Specs)
 }
 
-// excess returns an error if the specs of a namespace's resources, or of its Exceptions,
-// exceed the limit for specs in memory.
-func (l *Objects) excess(exceptions bool) error {
-	share := resource.Share{Namespace: string(l.Namespace), Exceptions: exceptions}
-	if l.Namespace == verify.Cluster || l.written(share) <= share.Limit() {
+// tooLarge returns an error if the specs of a share of a namespace are more than is kept.
+func (l *Objects) tooLarge(share resource.Share) error {
+	limit, _ := share.Limits()
+	if l.bytes[share] <= limit {
 		return nil
 	}
-	sizes := map[string]int{}
-	for _, s := range l.sizes {
-		if (s.kind == v1beta1.KindException) == exceptions {
-			sizes[s.kind] = s.bytes
-		}
-	}
-	return share.Excess(sizes)
+	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the specs of the %s of namespace %s take %d KiB, the limit is %d KiB: delete some",
+		share, l.Namespace, l.bytes[share]>>10, limit>>10))
 }

@@ -35,9 +35,9 @@ func laxPolicies(n int) []v1beta1.Object {
 // keptTogether reduces resources as a replica does, in the order in which they come.
 func keptTogether(t *testing.T, objects []v1beta1.Object) {
 	t.Helper()
-	var ledger resource.Ledger
+	var room resource.Room
 	for _, object := range objects {
-		require.NoError(t, ledger.Keep(object))
+		require.NoError(t, room.Keep(object))
 	}
 }
 
@@ -65,8 +65,7 @@ func TestANamespaceWithMoreSpecsThanAreKeptDenies(t *testing.T) {
 				report := reports[resource.RefOf(many[0])]
 				require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason)
 				require.Contains(t, report.Ready.Message, "of namespace shop take 11")
-				require.Contains(t, report.Ready.Message, "KiB, the limit is 4096 KiB (VerificationPolicy 11")
-				require.Contains(t, report.Ready.Message, "delete some")
+				require.Contains(t, report.Ready.Message, "KiB, the limit is 4096 KiB: delete some")
 			}
 			next, _ := s.Next(resolve.Group(shopAndOther(t, laxPolicies(1))).Only("shop"), nil)
 			require.NotContains(t, written.Verdict(t, next, "shop", "r.example.com/app").Reason, "4096 KiB")
@@ -125,6 +124,7 @@ func TestMoreExceptionsThanAreKeptAllowNothingAndDenyNothing(t *testing.T) {
 	require.Len(t, reports, 1000)
 	for source, report := range reports {
 		require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason, source)
-		require.Contains(t, report.Ready.Message, "the limit is 2048 KiB (Exception ")
+		require.Contains(t, report.Ready.Message, "the specs of the Exceptions of namespace shop take 4", source)
+		require.Contains(t, report.Ready.Message, "the limit is 2048 KiB: delete some")
 	}
 }

@@ -124,25 +124,15 @@ func (s *Snapshot) compile(namespaces []verify.Namespace) {
 	}
 }
 
-// ChangedSince returns the namespaces of s whose configuration differs from an earlier snapshot: a change of one may
-// deny others of its Tenant. crowded are the namespaces that crossed the limits on a Tenant's specs in either
-// direction, so that other specs of them have to be read.
-func (s *Snapshot) ChangedSince(earlier *Snapshot) (changed, crowded []verify.Namespace) {
+// ChangedSince returns the namespaces of s whose configuration is not that of an earlier snapshot: a change of one may
+// deny others of its Tenant.
+func (s *Snapshot) ChangedSince(earlier *Snapshot) (changed []verify.Namespace) {
 	for namespace, v := range s.views {
-		was := earlier.views[namespace]
-		if was == v {
-			continue
-		}
-		changed = append(changed, namespace)
-		var before excess
-		if was != nil {
-			before = was.Own.excess
-		}
-		if is := v.Own.excess; before.past[specsKept] != is.past[specsKept] || before.past[exceptionSpecsKept] != is.past[exceptionSpecsKept] {
-			crowded = append(crowded, namespace)
+		if earlier.views[namespace] != v {
+			changed = append(changed, namespace)
 		}
 	}
-	return changed, crowded
+	return changed
 }
 
 // For returns the configuration of a namespace. The cluster's resources apply to a namespace

@@ -24,7 +24,7 @@ const sumBits = 48
 // Each call only hashes levels that changed since the last one.
 func (s *Snapshot) Sums() (cluster, namespaces uint64) {
 	for _, l := range s.levels {
-		past := l.excess != (excess{}) || l.Objects.excess(false) != nil || l.Objects.excess(true) != nil
+		past := l.tooLarge(resource.Specs) != nil || l.tooLarge(resource.Exceptions) != nil
 		namespaces += l.Objects.hash(past) // in any order: each hash has the name of its namespace
 	}
 	const mask = 1<<sumBits - 1

@@ -73,7 +73,7 @@ func useOf(content []byte, blocks int) use {
 type weighed struct {
 	Objects *Objects
 	weight  weight
-	load    load
+	amounts amounts
 	// uses maps each ClusterTrustStore that a namespace's verifiers name to its fingerprint, "" if
 	// it did not exist. Others change neither the weight nor what is compiled.
 	uses map[string]string
@@ -88,7 +88,7 @@ func weigh(o *Objects, cluster *Level) *weighed {
 	if s.refused == nil {
 		s.exceptions = exceptionsOf(o)
 	}
-	w := &weighed{Objects: o, weight: s.weight, load: loadOf(o, s.weight)}
+	w := &weighed{Objects: o, weight: s.weight, amounts: amountsOf(o, s.weight)}
 	if cluster != nil {
 		w.uses = usedOf(o, cluster)
 	}

@@ -186,7 +186,7 @@ func inTeamA(list []v1beta1.Object) resource.Objects {
 
 // heavier is how much more resources weigh at least than their specs take in memory: what may
 // be compiled is always kept.
-const heavier = maxWeight / resource.MaxNamespaceBytes
+const heavier = 2
 
 // draws is how many random specs are weighed.
 func draws() int {
@@ -218,10 +218,14 @@ func TestAPolicyWeighsMoreThanItsSpecTakes(t *testing.T) {
 	}
 }
 
-// What is within the limits of an account once it is compiled is within those of its specs.
+// What is within the limits of a Tenant once it is compiled is within those of its specs.
 func TestATenantWhoseNamespacesAreCompiledHasRoomForTheirSpecs(t *testing.T) {
-	require.GreaterOrEqual(t, resource.MaxAccountBytes*heavier, maxAccountWeight)
-	require.GreaterOrEqual(t, resource.MaxAccountExceptionBytes, maxAccountExceptionWeight)
+	home, others := resource.Specs.Limits()
+	require.GreaterOrEqual(t, home*heavier, maxWeight)
+	require.GreaterOrEqual(t, (home+others)*heavier, maxAccountWeight)
+	home, others = resource.Exceptions.Limits()
+	require.GreaterOrEqual(t, home, maxExceptionWeight)
+	require.GreaterOrEqual(t, home+others, maxAccountExceptionWeight)
 	random := mathrand.New(mathrand.NewPCG(1, 2))
 	texts := func() []string {
 		all := make([]string, random.IntN(compile.MaxExceptionImages+1))

@@ -48,98 +48,104 @@ func (c content) copies() []v1beta1.Object {
 	return all
 }
 
-// replica is what a replica has of a content that came in some order: what it keeps, and what
-// it read again because the snapshot of what is kept has room for it.
-func (c content) replica(t *testing.T, ledger *resource.Ledger, order []v1beta1.Object) (s *resolve.Snapshot, kept, read int) {
+// replica is what a replica has of a content that came in some order: what it cached, and the content with what it read
+// again because there is room for it.
+func (c content) replica(t *testing.T, order []v1beta1.Object) (cached, whole content, kept int) {
 	t.Helper()
-	levels := content{}
+	var room resource.Room
+	var tenants []*v1beta1.Tenant
+	for _, object := range c[verify.Cluster] {
+		if tenant, ok := object.(*v1beta1.Tenant); ok {
+			tenants = append(tenants, tenant)
+		}
+	}
+	room.Hold(resource.NewTenants(tenants))
+	cached, whole = content{}, content{}
 	for level := range c {
-		levels[level] = nil
+		cached[level] = nil
 	}
 	for _, object := range order {
-		require.NoError(t, ledger.Keep(object))
+		require.NoError(t, room.Keep(object))
 		if _, limited := resource.ShareOf(object); limited && resource.Missing(object) == nil {
 			kept += resource.Size(object)
 		}
 		level := verify.Namespace(object.GetNamespace())
-		levels[level] = append(levels[level], object)
+		cached[level] = append(cached[level], object)
 	}
-	measured := resolve.Measured(levels.objects(slices.Collect(maps.Keys(levels))...))
-	for level, list := range levels {
-		for _, again := range resource.ReadAgain(list, measured.Crowded) {
-			whole := slices.IndexFunc(c[level], func(o v1beta1.Object) bool { return resource.RefOf(o) == resource.RefOf(again) })
-			list[slices.Index(list, again)] = c[level][whole]
-			read += resource.Size(again)
+	for level, list := range cached {
+		whole[level] = slices.Clone(list)
+		for _, again := range room.Settle(string(level), list) {
+			i := slices.IndexFunc(c[level], func(o v1beta1.Object) bool { return resource.RefOf(o) == resource.RefOf(again) })
+			whole[level][slices.Index(list, again)] = c[level][i]
 		}
 	}
-	return levels.compiled(), kept, read
+	return cached, whole, kept
 }
 
-// crowd is a Tenant with 40 namespaces of which each fits by itself and those with the least
-// specs fit together, one with more than a namespace may have, and others.
-func crowd() content {
+// crowd is a Tenant with 40 namespaces of which each fits by itself, one with more than a namespace may have, and
+// others.
+func crowd(specs int) content {
 	c := content{verify.Cluster: {tenantOf("iris"), tenantOf("rose")}, "iris": taking("iris", 55), "rose": taking("rose", 50), "shop": taking("shop", 50),
 		"iris-huge": taking("iris-huge", 70)}
 	for i := range 40 {
 		name := fmt.Sprintf("iris-%02d", i)
-		c[verify.Namespace(name)] = taking(name, 10+i)
+		c[verify.Namespace(name)] = taking(name, specs)
 	}
 	return c
 }
 
 func TestTheSpecsOfATenantsNamespacesHaveOneLimitTogetherWhateverCameFirst(t *testing.T) {
-	c := crowd()
-	all := slices.Sorted(maps.Keys(c))[1:]
-	var first *resolve.Snapshot
-	for range 2 {
-		order := c.copies()
-		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		isTenant := func(o v1beta1.Object) bool { return resource.RefOf(o).Kind == v1beta1.KindTenant }
-		slices.SortStableFunc(order, func(a, b v1beta1.Object) int { // Tenants come first
-			return map[bool]int{isTenant(b): 1}[true] - map[bool]int{isTenant(a): 1}[true]
-		})
-		s, kept, read := c.replica(t, &resource.Ledger{}, order)
-		require.LessOrEqual(t, kept, resource.MaxAccountBytes+8<<20, "with what rose and shop have")
-		require.LessOrEqual(t, read, resource.MaxAccountBytes)
-		require.Equal(t, []verify.Namespace{"iris", "iris-00", "iris-01", "iris-02", "iris-03", "iris-04", "iris-05", "iris-06", "iris-07", "iris-08", "iris-09", "iris-10", "rose", "shop"}, served(t, s, all...))
-		if first == nil {
-			first = s
+	for specs, want := range map[int][]verify.Namespace{
+		2: {"iris", "iris-00", "iris-01", "iris-02", "iris-39", "rose", "shop"}, // 5 MiB, and 4 of iris-huge
+		9: {"iris", "rose", "shop"},
+	} {
+		c := crowd(specs)
+		var first *resolve.Snapshot
+		for range 2 {
+			order := c.copies()
+			rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+			_, whole, kept := c.replica(t, order)
+			require.LessOrEqual(t, kept, 16<<20+8<<20, "with what rose and shop have")
+			s := whole.compiled()
+			require.Equal(t, want, served(t, s, "iris", "iris-00", "iris-01", "iris-02", "iris-39", "iris-huge", "rose", "shop"))
+			if first == nil {
+				first = s
+			}
+			same(t, first, s)
 		}
-		same(t, first, s)
-		for source, report := range conditions.Reports(s, "iris-39") {
-			require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason, source)
-			require.Contains(t, report.Ready.Message, "the specs of the resources of Tenant iris take more than 16384 KiB, the limit of all its namespaces together, and the largest namespaces are denied first; those of namespace iris-39 take 30")
-			require.Contains(t, report.Ready.Message, "KiB: delete some")
+		same(t, c.compiled(), first)
+		report := conditions.Reports(first, "iris-39")[policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "iris-39", Name: "lax"}]
+		if specs > 2 {
+			require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason)
+			require.Contains(t, report.Ready.Message, "the specs of the resources of Tenant iris take more than 12288 KiB, the limit of all its namespaces but the home namespace together; those of namespace iris-39 take 5")
 		}
 	}
-	same(t, c.compiled(), first)
 }
 
 // Fewer resources in one namespace of a Tenant make room for others, and the snapshot says
 // for which.
-func TestASnapshotSaysWhoseSpecsAreToBeReadAgain(t *testing.T) {
+func TestASnapshotSaysOfWhichNamespacesSpecsHaveToBeRead(t *testing.T) {
 	c := content{verify.Cluster: {tenantOf("iris")}, "iris": nil}
-	for i := range 6 {
+	for i := range 4 {
 		name := fmt.Sprintf("iris-%d", i)
-		c[verify.Namespace(name)] = taking(name, 48+i)
+		c[verify.Namespace(name)] = taking(name, 55)
 	}
-	s := c.compiled()
-	crowded := func(namespace string, size int) bool {
-		return s.Crowded(resource.Share{Namespace: namespace}, size)
+	cached, whole, _ := c.replica(t, c.copies())
+	s := cached.compiled()
+	lacking := func(is, was *resolve.Snapshot) (found []verify.Namespace) {
+		for _, namespace := range is.ChangedSince(was) {
+			if is.Lacks(namespace) {
+				found = append(found, namespace)
+			}
+		}
+		return found
 	}
-	require.True(t, crowded("iris-5", 53<<16))
-	require.False(t, crowded("iris-5", 1<<16))
-	require.False(t, crowded("iris-5", 65<<16), "it is past its own limit, and counts for nothing")
-	require.True(t, crowded("iris-new", 53<<16), "it is not compiled yet")
-	require.False(t, crowded("shop", 64<<16), "no Tenant has it")
-	require.False(t, crowded("iris", 64<<16), "the home namespace comes first")
+	empty := content{}.compiled()
+	require.Empty(t, lacking(s, empty), "they do not fit")
+	require.Empty(t, lacking(whole.compiled(), empty))
 	next, _ := s.Next(resolve.Group(content{"iris-0": taking("iris-0", 1)}.objects("iris-0")).Only("iris-0"), nil)
-	since := func(is, was *resolve.Snapshot) []verify.Namespace {
-		_, crowded := is.ChangedSince(was)
-		return crowded
-	}
-	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, since(next, s))
-	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, since(s, next))
+	require.Equal(t, []verify.Namespace{"iris-3"}, lacking(next, s))
+	require.Empty(t, lacking(s, next))
 	free, _ := s.Next(resolve.Group(resource.Objects{}).Only(verify.Cluster), nil)
-	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, since(free, s))
+	require.Equal(t, []verify.Namespace{"iris-3"}, lacking(free, s), "no Tenant has them")
 }

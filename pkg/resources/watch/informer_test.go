@@ -95,7 +95,7 @@ var tooLarge = strings.Repeat("x", 100_000)
 // started starts an informer of the policies, and returns how to end it.
 func started(t *testing.T, s *server) (made cache.SharedIndexInformer, end func()) {
 	t.Helper()
-	reduce := own.Reduce((&resource.Ledger{}).Keep)
+	reduce := own.Reduce((&resource.Room{}).Keep)
 	made = own.NewInformer(reduce)(s, &v1beta1.VerificationPolicy{}, 0, cache.Indexers{})
 	require.NoError(t, made.SetTransform(reduce))
 	ctx, stop := context.WithCancel(context.Background())

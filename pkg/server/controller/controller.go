@@ -88,8 +88,8 @@ type Controller struct {
 	events   events.EventRecorder
 	synced   func(context.Context) bool // waits until the cache has synced
 	secrets  *secretWatches
-	ledger   resource.Ledger // of the cache
-	withheld *withheldSpecs
+	specs    resource.Room // for the specs that the cache keeps
+	api      client.Reader // reads from the API server
 	schemas  *validated
 	outdated outdated
 	pace     pace
@@ -128,7 +128,7 @@ func New(config *rest.Config, set *service.Set, outside resolve.Outside, schemas
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c.secrets = newSecretWatches(watching, c.ledger.Holder, c.enqueue)
+	c.secrets = newSecretWatches(watching, c.enqueue)
 	if options.External != nil {
 		options.External.Notify(c.enqueue)
 	}
@@ -148,14 +148,13 @@ func (c *Controller) assemble() error {
 	c.manager, err = manager.New(c.config, manager.Options{
 		Scheme:  scheme,
 		Metrics: server.Options{BindAddress: "0"}, // the provider serves them
-		Cache:   ctrlcache.Options{DefaultTransform: reduce(&c.ledger), NewInformer: watch.NewInformer(reduce(&c.ledger))},
+		Cache:   ctrlcache.Options{DefaultTransform: reduce(&c.specs), NewInformer: watch.NewInformer(reduce(&c.specs))},
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
 	c.reader, c.writer, c.events = objectReader{c.manager.GetCache(), c.options.ClusterResourceNamespace}, c.manager.GetClient(), c.manager.GetEventRecorder("landwaiter")
-	c.withheld = newWithheldSpecs(c.manager.GetAPIReader(), &c.ledger, c.enqueue)
-	c.synced = c.manager.GetCache().WaitForCacheSync
+	c.api, c.synced = c.manager.GetAPIReader(), c.manager.GetCache().WaitForCacheSync
 	reconciler, err := ctrl.NewTyped("namespaces", c.manager, ctrl.TypedOptions[verify.Namespace]{
 		Reconciler: c, MaxConcurrentReconciles: 1, LogConstructor: logConstructor(c.manager.GetLogger()),
 		SkipNameValidation: new(true), // tests run several controllers with this name in one process
@@ -163,7 +162,7 @@ func (c *Controller) assemble() error {
 	if err != nil {
 		return fmt.Errorf("make the reconciler: %w", err)
 	}
-	for _, watched := range sources(c.manager.GetCache()) {
+	for _, watched := range sources(c.manager.GetCache(), c.hold) {
 		if err := reconciler.Watch(watched); err != nil {
 			return fmt.Errorf("watch resources: %w", err)
 		}
@@ -205,7 +204,6 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.secrets.grant = c.grantHint(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { c.secrets.set.Run(ctx); return nil })
-	group.Go(func() error { c.withheld.set.Run(ctx); return nil })
 	group.Go(func() error {
 		if err := c.manager.Start(ctx); err != nil {
 			return fmt.Errorf("watch the Kubernetes API: %w", err)

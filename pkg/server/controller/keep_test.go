@@ -96,7 +96,7 @@ func TestMorePoliciesThanAreKeptDenyInTheirNamespaceAloneAndTheRestComesBack(t *
 	require.Empty(t, broken(other))
 	create(60, 120)
 	eventually(t, func(context.Context) error {
-		if why := broken(hoard); !strings.Contains(why, "the limit is 4096 KiB (VerificationPolicy ") {
+		if why := broken(hoard); !strings.Contains(why, "the limit is 4096 KiB: delete some") {
 			return fmt.Errorf("it is broken by: %s", why)
 		}
 		return nil

@@ -34,32 +34,41 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
-// sources returns the watches that trigger a recompile.
-func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
+// sources returns the watches that trigger a recompile. hold is told which Tenants there are at first.
+func sources(cache ctrlcache.Cache, hold func(*resource.Tenants)) []source.TypedSource[verify.Namespace] {
 	var all []source.TypedSource[verify.Namespace]
 	for _, kind := range v1beta1.Kinds() {
 		// Only specs matter: we write the statuses ourselves.
 		watched := source.TypedKind[client.Object](cache, kind.New(), byNamespace(), specChanged())
 		if kind.Namespaced {
-			watched = afterTenants{watched, cache}
+			watched = afterTenants{watched, cache, hold}
 		}
 		all = append(all, watched)
 	}
 	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace(), namespaceChanged()))
 }
 
-// afterTenants starts a source once the cache has all Tenants, so that the ledger knows the
-// Tenants of the source's namespaces.
+// afterTenants starts a source once the cache has all Tenants, so that it is known whose namespaces
+// the resources of the source are in.
 type afterTenants struct {
 	source.TypedSyncingSource[verify.Namespace]
 	cache ctrlcache.Cache
+	hold  func(*resource.Tenants)
 }
 
 // Start blocks until then; the controller bounds how long.
 func (s afterTenants) Start(ctx context.Context, queue namespaces) error {
 	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		_, err := s.cache.GetInformer(ctx, &v1beta1.Tenant{}) // waits until it has synced
-		return err == nil, nil                                // the source of Tenants logs errors
+		var list v1beta1.TenantList
+		if err := s.cache.List(ctx, &list); err != nil { // waits until it has synced
+			return false, nil //nolint:nilerr // the source of Tenants logs errors
+		}
+		var all []*v1beta1.Tenant
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+		s.hold(resource.NewTenants(all))
+		return true, nil
 	})
 	return s.TypedSyncingSource.Start(ctx, queue) // which ends like any other if ctx has ended
 }
@@ -91,9 +100,10 @@ func namespaceChanged() predicate.Predicate {
 }
 
 // reduce is the transform of the cache. Of a namespace it keeps the identity, break-glass and the
-// Tenant's label: a team's account may put much else on its own namespaces. The ledger keeps resources.
-func reduce(ledger *resource.Ledger) toolscache.TransformFunc {
-	resources := watch.Reduce(ledger.Keep)
+// Tenant's label: a team's account may put much else on one that it made. Of resources it keeps
+// the specs that there is room for.
+func reduce(room *resource.Room) toolscache.TransformFunc {
+	resources := watch.Reduce(room.Keep)
 	return func(object any) (any, error) {
 		if namespace, ok := object.(*corev1.Namespace); ok {
 			reduceNamespace(namespace)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // late is a cache that has the Tenants when it is asked for them the third time.
@@ -21,35 +22,39 @@ type late struct {
 	asked int
 }
 
-func (l *late) GetInformer(_ context.Context, object client.Object, _ ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
-	if _, ok := object.(*v1beta1.Tenant); !ok {
-		return nil, errors.New("it is asked for something else")
+func (l *late) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	tenants, ok := list.(*v1beta1.TenantList)
+	if !ok {
+		return errors.New("it is asked for something else")
 	}
 	if l.asked++; l.asked < 3 {
-		return nil, errors.New("no such kind")
+		return errors.New("no such kind")
 	}
-	return nil, nil
+	tenants.Items = make([]v1beta1.Tenant, 1)
+	tenants.Items[0].Name, tenants.Items[0].Spec.HomeNamespace = "iris", "iris"
+	return nil
 }
 
-// noting is a source that notes when it starts.
-type noting struct {
+// starting is a source that says when it starts.
+type starting struct {
 	source.TypedSyncingSource[verify.Namespace]
 	start func()
 }
 
-func (n noting) Start(context.Context, namespaces) error {
+func (n starting) Start(context.Context, namespaces) error {
 	n.start()
 	return nil
 }
 
 func TestResourcesOfNamespacesComeAfterTheTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cache, at := &late{}, 0
-		require.NoError(t, afterTenants{noting{start: func() { at = cache.asked }}, cache}.Start(t.Context(), nil))
-		require.Equal(t, 3, at)
+		cache, at := &late{}, ""
+		hold := func(all *resource.Tenants) { at = all.Holder("iris").Name }
+		require.NoError(t, afterTenants{starting{start: func() { at += " comes first" }}, cache, hold}.Start(t.Context(), nil))
+		require.Equal(t, "iris comes first", at)
 	})
 	waiting, namespaced := 0, 0
-	for _, watched := range sources(&late{}) {
+	for _, watched := range sources(&late{}, nil) {
 		if _, ok := watched.(afterTenants); ok {
 			waiting++
 		}

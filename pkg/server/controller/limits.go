@@ -7,14 +7,8 @@ const (
 	// of one namespace may reference. Each needs a watch at the API server.
 	maxReferences = 64
 
-	// maxReferenceBytes bounds the references of one namespace in memory. All may have 64 KiB,
-	// or some the largest bundles that are used.
-	maxReferenceBytes = 4 << 20
-	// maxTenantReferenceBytes bounds the references of all namespaces of a Tenant in memory. At
-	// most a quarter of it is used: a byte weighs at least 8 once it is compiled.
-	maxTenantReferenceBytes = 4 * maxReferenceBytes
-	// maxEntries is the number of keys, or pull secrets, of an object that is kept. Each takes
-	// entryBytes in addition to its text.
+	// maxEntries is how many keys, or pull secrets, an object may have that is kept. Each takes
+	// entryBytes besides its text.
 	maxEntries = 1024
 	entryBytes = 96
 	// firstReads is the number of concurrent first reads of objects, and firstReadsOfOne the
@@ -28,12 +22,10 @@ const (
 	firstRead        = 2 * time.Second
 	firstReadAtStart = 15 * time.Second
 
-	// specsAtOnce is the number of withheld specs that are read again concurrently, of different
-	// namespaces, and maxWithheld the number for each. A spec that was read is kept for
-	// keepSpec, and then read again.
-	specsAtOnce = 2
-	maxWithheld = 512
-	keepSpec    = 24 * time.Hour
+	// readingTurn bounds how long specs that the cache dropped are read each time that a
+	// namespace is compiled: others wait as long. What is left is read after readAgain.
+	readingTurn = 500 * time.Millisecond
+	readAgain   = time.Second
 
 	// maxAnnotation is the longest annotation that is kept, in bytes. Break-glass with a
 	// longer one is not in force.

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
@@ -36,10 +38,14 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	if err != nil {
 		return reconcile.Result{}, err // retry later; there is no snapshot yet
 	}
-	pending := c.withheld.fillAll(&objects)
+	c.specs.Clear()
+	for level, resources := range byLevel(&objects) {
+		c.specs.Settle(string(level), resources)
+	}
 	c.schemas.check(ctx, &objects)
 	references := c.secrets.references(objects)
 	c.secrets.set.KeepOnly(references)
+	pending := false
 	for namespace, wanted := range references {
 		pending = c.secrets.set.Want(namespace, wanted) > 0 || pending
 	}
@@ -55,8 +61,9 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	if wait > 0 && remaining > 0 { // new sources all the time must not delay the start
 		return reconcile.Result{RequeueAfter: min(wait, remaining)}, nil // or sooner, once the data is fetched
 	}
-	snapshot, problems := resolve.Empty(c.outside).Next(levels, fetched)
-	c.set.Swap(snapshot)
+	empty := resolve.Empty(c.outside)
+	snapshot, problems := empty.Next(levels, fetched)
+	c.swap(snapshot, empty)
 	c.markAll()
 	c.log.WithField("namespaces", len(objects.Namespaces)).WithField("problems", len(problems)).Info("resources are in force")
 	return reconcile.Result{}, nil // done
@@ -72,13 +79,8 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	if err != nil {
 		return reconcile.Result{}, err // retry later; the last snapshot stays
 	}
-	if level != verify.Cluster {
-		c.ledger.Label(string(level), resource.LabelsOf(objects.Namespaces)[string(level)])
-	}
-	if wait := c.pace.postpone(level, c.withheld.fill(level, &objects, c.set.Snapshot().Crowded), time.Now()); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all specs are read
-	}
 	checked := time.Now()
+	c.readDropped(ctx, level, objects.Resources)
 	c.schemas.checkLevel(ctx, level, objects.Resources)
 	validating := time.Since(checked)
 	c.pace.validated(level, validating, time.Now())
@@ -107,11 +109,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 func (c *Controller) compileNow(level verify.Namespace, levels resolve.Levels, fetched external.Fetched) {
 	before := c.set.Snapshot()
 	snapshot, _ := before.Next(levels.Only(level), fetched)
-	c.set.Swap(snapshot)
-	changed, crowded := snapshot.ChangedSince(before)
-	for _, namespace := range crowded {
-		c.enqueue(namespace)
-	}
+	changed := c.swap(snapshot, before)
 	if level == verify.Cluster {
 		c.markAll()
 		return
@@ -119,6 +117,51 @@ func (c *Controller) compileNow(level verify.Namespace, levels resolve.Levels, f
 	c.outdated.mark(level, before.HomeOf(level), snapshot.HomeOf(level))
 	c.outdated.mark(changed...)
 	c.outdated.markCluster()
+}
+
+// swap puts a snapshot in force. It returns the namespaces that it changes, and schedules those of
+// which specs have to be read.
+func (c *Controller) swap(snapshot, before *resolve.Snapshot) (changed []verify.Namespace) {
+	c.set.Swap(snapshot)
+	c.hold(snapshot.Tenants())
+	changed = snapshot.ChangedSince(before)
+	for _, namespace := range changed {
+		if queue := c.queue.Load(); queue != nil && snapshot.Lacks(namespace) {
+			(*queue).AddAfter(namespace, readAgain)
+		}
+	}
+	return changed
+}
+
+// hold says which Tenant holds each namespace to whatever bounds what is kept of them.
+func (c *Controller) hold(tenants *resource.Tenants) {
+	c.specs.Hold(tenants)
+	c.secrets.room.Hold(tenants)
+}
+
+// readDropped reads those resources of a namespace whose specs the cache had no room for, though
+// all fit by now. The cache itself gets a spec again with the next change of its object, such as
+// of its status.
+func (c *Controller) readDropped(ctx context.Context, level verify.Namespace, resources []v1beta1.Object) {
+	if level == verify.Cluster {
+		return // all of its specs are kept
+	}
+	ctx, cancel := context.WithTimeout(ctx, readingTurn)
+	defer cancel()
+	for _, object := range c.specs.Settle(string(level), resources) {
+		kind, ok := v1beta1.KindNamed(resource.RefOf(object).Kind)
+		if !ok {
+			continue
+		}
+		whole := kind.New()
+		if err := c.api.Get(ctx, client.ObjectKeyFromObject(object), whole); err != nil {
+			c.log.WithField("namespace", level.Label()).WithError(err).Debug("cannot read a spec, will try again")
+			continue
+		}
+		if versionOf(whole) == versionOf(object) && resource.Keep(whole) == nil { // else the cache will see the change
+			resources[slices.Index(resources, object)] = whole
+		}
+	}
 }
 
 // fetchAll returns the external data of objects, and how long to wait for data whose

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,19 +67,13 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 	}
 	b := &bench{api: builder.Build(), events: events.NewFakeRecorder(100)}
 	b.Controller = &Controller{set: &service.Set{}, schemas: newValidated(schema.Embedded()), log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
-		reader: objectReader{Reader: b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
+		reader: objectReader{Reader: b.api}, writer: b.api, api: b.api, events: b.events, synced: func(context.Context) bool { return true },
 		outside: resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}
-	b.secrets, b.withheld = newSecretWatches(b.clients, b.ledger.Holder, b.enqueue), newWithheldSpecs(b.api, &b.ledger, b.enqueue)
+	b.secrets = newSecretWatches(b.clients, b.enqueue)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		var running sync.WaitGroup
-		running.Go(func() { b.secrets.set.Run(ctx) })
-		running.Go(func() { b.withheld.set.Run(ctx) })
-		running.Wait()
-	}()
+	go func() { defer close(ended); b.secrets.set.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	return b
 }

@@ -27,7 +27,7 @@ func TestANamespaceKeepsItsIdentityAndBreakGlassAlone(t *testing.T) {
 	large.Labels, large.Finalizers = map[string]string{"a": "b", v1beta1.LabelTenant: "iris"}, []string{"example.com/f"}
 	large.OwnerReferences, large.ManagedFields = []metav1.OwnerReference{{Name: "o"}}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 
-	reduced, err := reduce(&resource.Ledger{})(&corev1.Namespace{ObjectMeta: large, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/f"}},
+	reduced, err := reduce(&resource.Room{})(&corev1.Namespace{ObjectMeta: large, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/f"}},
 		Status: corev1.NamespaceStatus{Conditions: []corev1.NamespaceCondition{{Message: strings.Repeat("x", 1<<10)}}}})
 	require.NoError(t, err)
 	glass[v1beta1.AnnotationBreakGlassReason] = "" // without a reason break-glass is not in force

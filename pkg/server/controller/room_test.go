@@ -62,7 +62,7 @@ func TestWhatIsKeptOfTheSecretsOfANamespaceIsBounded(t *testing.T) {
 		w.set.Want("team-a", nil)
 		w.set.Want("team-b", nil)
 		synctest.Wait()
-		require.Empty(t, w.room.taken)
+		require.True(t, free(w, "team-a", "team-b"))
 	})
 }
 
@@ -80,7 +80,7 @@ func TestWhatIsKeptOfTheSecretsOfATenantIsBounded(t *testing.T) {
 	}
 	b := newBench(t, interceptor.Funcs{}, objects...)
 	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
-	require.NoError(t, b.ledger.Keep(iris))
+	b.hold(resource.NewTenants([]*v1beta1.Tenant{iris}))
 	for namespace, sources := range wanted {
 		b.secrets.set.Want(namespace, sources)
 	}
@@ -96,18 +96,28 @@ func TestWhatIsKeptOfTheSecretsOfATenantIsBounded(t *testing.T) {
 	for i := range o.Secrets {
 		kept[o.Secrets[i].Namespace == "quiet"]++
 	}
-	require.Equal(t, map[bool]int{false: 16, true: 4}, kept, "of 24 MB of the Tenant")
+	require.Equal(t, map[bool]int{false: 16, true: 4}, kept, "of 24 MB of the Tenant: all 4 of its home, and 12 others")
 	require.Len(t, o.Broken, 8)
-	require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of tenant iris that resources name may take 16384 KiB together")
+	require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of tenant iris that resources name may take 12288 KiB together")
 
 	for namespace := range wanted {
 		b.secrets.set.Want(namespace, nil)
 	}
-	require.Eventually(t, func() bool {
-		b.secrets.room.mu.Lock()
-		defer b.secrets.room.mu.Unlock()
-		return len(b.secrets.room.taken) == 0
-	}, settled, time.Millisecond)
+	require.Eventually(t, func() bool { return free(b.secrets, "iris", "iris-a", "iris-b", "iris-c") }, settled, time.Millisecond)
+}
+
+// free reports whether some namespaces can take all the room for references that a namespace has.
+func free(w *secretWatches, namespaces ...string) bool {
+	limit, _ := resource.References.Limits()
+	free := true
+	for _, namespace := range namespaces {
+		full, _ := w.room.Take(resource.References, namespace, "all", limit)
+		free = free && full == ""
+	}
+	for _, namespace := range namespaces {
+		w.room.Take(resource.References, namespace, "all", 0)
+	}
+	return free
 }
 
 // A map takes ten times the memory of what it has if that is thousands of short keys.
@@ -135,17 +145,19 @@ func TestAnObjectOfManyKeysIsNotKept(t *testing.T) {
 		"account, too many": {&corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, 90_000)}, "it has 90000 imagePullSecrets, the limit is 1024"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newSecretWatches(fake.NewClientset(), func(string) string { return "" }, func(verify.Namespace) {})
-			own := &place{room: &w.room, of: secretSource("team-a", "key")}
-			err := own.take(c.object)
+			w := newSecretWatches(fake.NewClientset(), func(verify.Namespace) {})
+			key := secretSource("team-a", "key")
+			err := w.take(&key, c.object)
+			require.Equal(t, c.says != "", free(w, "team-a"))
 			if c.says != "" {
 				require.ErrorContains(t, err, c.says)
 				require.Equal(t, policy.ReasonLimitExceeded, resource.ReasonOf(err))
-				require.Zero(t, own.size)
 				return
 			}
 			require.NoError(t, err)
-			require.Greater(t, own.size, 1024*16, "each entry has a head")
+			size, err := sizeOf(c.object)
+			require.NoError(t, err)
+			require.Greater(t, size, 1024*16, "each entry has a head")
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ import (
 type secretWatches struct {
 	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
 	grant func(policy.ObjectRef) string // how to grant read access to an object
-	room  room
+	room  resource.Room
 }
 
 // watched is the state of one watched object.
@@ -41,20 +40,19 @@ func (w watched) refused(next watched) bool {
 	return resource.ReasonOf(w.err) == policy.ReasonLimitExceeded && next.err != nil && w.err.Error() == next.err.Error()
 }
 
-// newSecretWatches returns secretWatches that call changed when an object of a namespace has
-// arrived or changed. holder returns the Tenant that holds a namespace, "" if none does.
-func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
-	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder, taken: map[verify.Account]int{}}}
+// newSecretWatches returns secretWatches that call changed when an object of a namespace was
+// read or has changed.
+func newSecretWatches(clients kubernetes.Interface, changed func(verify.Namespace)) *secretWatches {
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		own := &place{room: &w.room, of: source}
-		defer func() { _ = own.take(nil) }() // which always has space
+		defer func() { _ = w.take(&source, nil) }() // which always has room
 		var object *watch.Object
 		object = watch.NewObject(source.Kind, types.NamespacedName{Namespace: source.Namespace, Name: source.Name}, func() {
 			var found watched
 			found.object, found.answered, found.err = object.Content()
-			if err := own.take(found.object); err != nil {
+			if err := w.take(&source, found.object); err != nil {
 				found.object, found.err = nil, err
 				stop() // drop it, and read it again after a pause
 			}
@@ -140,61 +138,16 @@ func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.
 	return resource.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: resource.Outside(policy.Outside("ask a cluster admin to read the log of Landwaiter's pods"), err)}
 }
 
-// room bounds the memory of the Secrets, ConfigMaps and ServiceAccounts of one namespace
-// together, and of a Tenant's namespaces, regardless of how many others reference them.
-type room struct {
-	holder func(namespace string) (tenant string) // "" if none holds it
-
-	mu    sync.Mutex
-	taken map[verify.Account]int
-}
-
-// place is the share of a room that one object takes.
-type place struct {
-	room *room
-	of   policy.ObjectRef
-	size int
-	at   []verify.Account // which it counts against
-}
-
-// take makes space for an object instead of its last version; nil returns the space of that
-// version. It returns an error if there is no space, and then also returns that of the last
-// version.
-func (p *place) take(object runtime.Object) error {
+// take makes room for an object in the place of its last version; nil gives that back. It
+// returns an error if there is no room, and gives it back then, too. Each watch has its own key:
+// one that ends must not give back what the next one of the same object took.
+func (w *secretWatches) take(key *policy.ObjectRef, object runtime.Object) error {
 	size, refusal := sizeOf(object)
-	namespace, tenant := verify.Namespace(p.of.Namespace).Account(), p.room.holder(p.of.Namespace)
-	p.room.mu.Lock()
-	defer p.room.mu.Unlock()
-	p.add(-p.size)
-	p.size, p.at = 0, []verify.Account{namespace}
-	if tenant != "" {
-		p.at = append(p.at, verify.TenantAccount(tenant))
+	if full, limit := w.room.Take(resource.References, key.Namespace, key, size); full != "" {
+		return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it has %d KiB, and the Secrets, ConfigMaps and ServiceAccounts of %s that resources name may take %d KiB together: make it or others smaller, or delete what names them",
+			size>>10, full.Describe(), limit>>10))
 	}
-	if refusal != nil {
-		return refusal
-	}
-	for _, account := range p.at {
-		limit := maxReferenceBytes
-		if account != namespace {
-			limit = maxTenantReferenceBytes
-		}
-		if p.room.taken[account]+size > limit {
-			return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it has %d KiB, and the Secrets, ConfigMaps and ServiceAccounts of %s that resources name may take %d KiB together: make it or others smaller, or delete what names them",
-				size>>10, account.Describe(), limit>>10))
-		}
-	}
-	p.add(size)
-	p.size = size
-	return nil
-}
-
-func (p *place) add(size int) {
-	r := p.room
-	for _, account := range p.at {
-		if r.taken[account] += size; r.taken[account] == 0 {
-			delete(r.taken, account)
-		}
-	}
+	return refusal
 }
 
 // sizeOf returns the memory of a Secret, ConfigMap or ServiceAccount, in bytes, or an error

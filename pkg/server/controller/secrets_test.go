@@ -40,7 +40,7 @@ const settled = 10 * time.Second
 // watching runs secretWatches over a fake API server.
 func watching(t *testing.T, clients *fake.Clientset) *secretWatches {
 	t.Helper()
-	w := newSecretWatches(clients, func(string) string { return "" }, func(verify.Namespace) {})
+	w := newSecretWatches(clients, func(verify.Namespace) {})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { w.set.Run(ctx); close(done) }()

@@ -2,16 +2,17 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -45,14 +46,16 @@ func dense(namespace string, number int) *v1beta1.Verifier {
 }
 
 // keeping is what intercepts a fake API server for a bench: resources that it lists are
-// reduced as those of a cache are that has some Tenants and never hears of deletions. reads
-// counts those that are read one by one.
-func keeping(t *testing.T, reads *int, tenants ...*v1beta1.Tenant) interceptor.Funcs {
-	t.Helper()
-	var ledger resource.Ledger
-	for _, tenant := range tenants {
-		require.NoError(t, ledger.Keep(tenant))
-	}
+// reduced as those of a cache are that has some Tenants and never hears of deletions. Those that are
+// read one by one are counted in reads, and fail while down.
+type keeping struct {
+	reads int
+	down  bool
+}
+
+func (k *keeping) funcs(tenants ...*v1beta1.Tenant) interceptor.Funcs {
+	var room resource.Room
+	room.Hold(resource.NewTenants(tenants))
 	return interceptor.Funcs{
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			err := api.List(ctx, list, options...)
@@ -61,18 +64,53 @@ func keeping(t *testing.T, reads *int, tenants ...*v1beta1.Tenant) interceptor.F
 			}
 			return meta.EachListItem(list, func(item runtime.Object) error {
 				if object, ok := item.(v1beta1.Object); ok {
-					return ledger.Keep(object)
+					return room.Keep(object)
 				}
 				return nil
 			})
 		},
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, ok := object.(v1beta1.Object); ok {
-				*reads++
+				k.reads++
+				if k.down {
+					return errors.New("the API server is down")
+				}
 			}
 			return api.Get(ctx, key, object, options...)
 		},
 	}
+}
+
+// later is a queue that notes what is to be compiled again later.
+type later struct {
+	namespaces
+	noted []verify.Namespace
+}
+
+func (l *later) AddAfter(namespace verify.Namespace, _ time.Duration) {
+	l.noted = append(l.noted, namespace)
+}
+
+// noting lets a bench note what is to be compiled again later.
+func noting(b *bench) *later {
+	l := &later{}
+	var queue namespaces = l
+	b.queue.Store(&queue)
+	return l
+}
+
+func (b *bench) broken(namespace verify.Namespace) string {
+	return b.set.Snapshot().For(namespace).Tiers[0].Judge.Why()
+}
+
+// unread counts the resources of a namespace whose specs have to be read.
+func (b *bench) unread(namespace verify.Namespace) (found int) {
+	for _, report := range conditions.Reports(b.set.Snapshot(), namespace) {
+		if report.Ready.Reason == policy.ReasonUnreadable {
+			found++
+		}
+	}
+	return found
 }
 
 func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
@@ -82,14 +120,14 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 	for i := range many {
 		objects = append(objects, large("hoard", i))
 	}
-	reads := 0
-	b := newBench(t, keeping(t, &reads), objects...)
-	broken := func(namespace verify.Namespace) string { return b.set.Snapshot().For(namespace).Tiers[0].Judge.Why() }
+	var k keeping
+	b := newBench(t, k.funcs(), objects...)
+	queue := noting(b)
 	b.reconcile(t, verify.Cluster)
-	require.Contains(t, broken("hoard"), "the limit is 4096 KiB (VerificationPolicy ")
-	require.Contains(t, broken("hoard"), "delete some")
-	require.Empty(t, broken("quiet"))
-	require.Zero(t, reads, "nothing is read again while there is no room for it")
+	require.Contains(t, b.broken("hoard"), "the limit is 4096 KiB: delete some")
+	require.Empty(t, b.broken("quiet"))
+	b.reconcile(t, "hoard")
+	require.Zero(t, k.reads, "nothing is read while there is no room for it")
 	for source, report := range conditions.Reports(b.set.Snapshot(), "hoard") {
 		require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason, source)
 	}
@@ -100,9 +138,17 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 	for i := range many - 2 {
 		require.NoError(t, b.api.Delete(t.Context(), large("hoard", i)))
 	}
+	require.Empty(t, queue.noted)
+	k.down = true
 	b.reconcile(t, "hoard")
-	require.Empty(t, broken("hoard"))
-	require.Equal(t, 2, reads)
+	require.NotEmpty(t, b.broken("hoard"), "what cannot be read denies")
+	require.Equal(t, 2, b.unread("hoard"))
+	require.Equal(t, []verify.Namespace{"hoard"}, queue.noted, "and is read later")
+	k.reads, k.down = 0, false
+	b.reconcile(t, "hoard")
+	require.Empty(t, b.broken("hoard"))
+	require.Equal(t, 2, k.reads)
+	require.Len(t, queue.noted, 1)
 	for source, report := range conditions.Reports(b.set.Snapshot(), "hoard") {
 		require.Equal(t, policy.ReasonValid, report.Ready.Reason, source)
 	}
@@ -110,64 +156,36 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 
 func TestNamespacesPastWhatIsKeptOfTheirTenantComeBackOnceTheyFit(t *testing.T) {
 	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
-	objects := []client.Object{iris, team("iris"), team("iris-z"), large("iris-z", 0), large("iris-z", 1), team("quiet"), lax("quiet", "p")}
-	for _, name := range []string{"iris-a", "iris-b", "iris-c", "iris-d", "iris-e"} {
-		objects = append(objects, team(name), lax(name, "p"))
+	objects := []client.Object{iris, team("iris"), lax("iris", "p"), team("quiet"), lax("quiet", "p")}
+	members := []verify.Namespace{"iris-a", "iris-b", "iris-c", "iris-d"}
+	for _, name := range members {
+		objects = append(objects, team(string(name)), lax(string(name), "p"))
 		for i := range 55 {
-			objects = append(objects, dense(name, i))
+			objects = append(objects, dense(string(name), i))
 		}
 	}
-	reads := 0
-	b := newBench(t, keeping(t, &reads, iris), objects...)
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[verify.Namespace]())
-	t.Cleanup(queue.ShutDown)
-	b.queue.Store(&queue)
-	broken := func(namespace verify.Namespace) string { return b.set.Snapshot().For(namespace).Tiers[0].Judge.Why() }
-	unread := func(namespace verify.Namespace) (found int) {
-		for _, report := range conditions.Reports(b.set.Snapshot(), namespace) {
-			if report.Ready.Reason == policy.ReasonUnreadable {
-				found++
-			}
-		}
-		return found
-	}
+	var k keeping
+	b := newBench(t, k.funcs(iris), objects...)
+	queue := noting(b)
 	b.reconcile(t, verify.Cluster)
-	for _, namespace := range []verify.Namespace{"iris-a", "iris-d", "iris-z", "quiet"} {
-		require.Empty(t, broken(namespace), namespace)
-		require.Zero(t, unread(namespace), "%s: what came late was read again", namespace)
+	require.Empty(t, b.broken("iris"), "the home namespace has room of its own")
+	require.Empty(t, b.broken("quiet"))
+	for _, namespace := range members {
+		require.Contains(t, b.broken(namespace), "the specs of the resources of Tenant iris take more than 12288 KiB", namespace)
 	}
-	require.Contains(t, broken("iris-e"), "the specs of the resources of Tenant iris take more than 16384 KiB")
-	require.Equal(t, 2, reads, "of iris-z, and none of iris-e")
+	require.Empty(t, queue.noted)
 
 	require.NoError(t, b.api.DeleteAllOf(t.Context(), &v1beta1.Verifier{}, client.InNamespace("iris-a")))
-	for queue.Len() > 0 {
-		item, _ := queue.Get()
-		queue.Done(item)
-	}
 	b.reconcile(t, "iris-a")
-	require.NotContains(t, broken("iris-e"), "16384 KiB")
-	require.NotZero(t, unread("iris-e"), "until they are read, they deny")
-	require.Equal(t, 1, queue.Len())
-	next, _ := queue.Get()
-	require.Equal(t, verify.Namespace("iris-e"), next)
-	b.reconcile(t, next)
-	require.Empty(t, broken("iris-e"))
-	require.Zero(t, unread("iris-e"))
-	require.Greater(t, reads, 2)
-	queue.Done(next)
-
-	for i := range 55 {
-		require.NoError(t, b.api.Create(t.Context(), dense("iris-a", i)))
+	for _, namespace := range members {
+		require.NotContains(t, b.broken(namespace), "12288 KiB", namespace)
 	}
-	b.reconcile(t, "iris-a")
-	require.Contains(t, broken("iris-e"), "16384 KiB")
-	require.NotEmpty(t, b.withheld.set.Keys())
-	for queue.Len() > 0 {
-		item, _ := queue.Get()
-		b.reconcile(t, item)
-		queue.Done(item)
-	}
-	for _, key := range b.withheld.set.Keys() {
-		require.NotEqual(t, "iris-e", key.source.Namespace, "what is denied again is not kept")
-	}
+	require.Equal(t, []verify.Namespace{"iris-d"}, queue.noted)
+	require.NotZero(t, b.unread("iris-d"), "until they are read, they deny")
+	require.Zero(t, k.reads)
+	b.reconcile(t, "iris-d")
+	require.Empty(t, b.broken("iris-d"))
+	require.Zero(t, b.unread("iris-d"))
+	require.NotZero(t, k.reads)
+	require.Len(t, queue.noted, 1)
 }

@@ -56,6 +56,29 @@ func TestATeamThatWritesManyPoliciesLeavesTheOthersTheirMemory(t *testing.T) {
 	judged(gatekeeper.Allowed) // the last came when there was no room for them
 }
 
+// TestATeamOfManyKeysAndLargeRegularExpressionsLeavesTheOthersTheirMemory has one team use 500 keys in
+// each of 64 Verifiers, and as many of the largest regular expressions as Verifiers may have: little to
+// write, and 64 MiB and more to keep if it were compiled.
+func TestATeamOfManyKeysAndLargeRegularExpressionsLeavesTheOthersTheirMemory(t *testing.T) {
+	c := hoarded(t)
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	identities := make([]any, 16)
+	for i := range identities {
+		identities[i] = map[string]any{"issuer": "https://issuer.example.com", "subjectRegExp": fmt.Sprintf("(?:a?b?c?d?){200}%d", i)}
+	}
+	hoarding(t, c, func(prefix string) {
+		suite.Apply(t, c, trust("hoard", prefix+"-keys", strings.Repeat(string(key.PEM), 500)))
+		for i := range 64 {
+			keyed := suite.Resource("Verifier", "hoard", fmt.Sprintf("%s-keys-%d", prefix, i), fmt.Sprintf("{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %s-keys}], insecureIgnoreTransparencyLog: true}}}", prefix))
+			keyless := suite.Resource("Verifier", "hoard", fmt.Sprintf("%s-identities-%d", prefix, i), "{}")
+			keyless.Object["spec"] = map[string]any{"type": "Cosign", "cosign": map[string]any{"keyless": map[string]any{"identities": identities}}}
+			require.NoError(t, c.Client.Create(suite.Within(t), keyed))
+			require.NoError(t, c.Client.Create(suite.Within(t), keyless))
+		}
+	})
+}
+
 // hoarding starts a replica for a quiet team and one that writes much, before the start and
 // after it. It returns what waits until the quiet team's images are judged right, and those of
 // the other as told.

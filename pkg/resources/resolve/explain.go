@@ -6,7 +6,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
@@ -225,17 +224,6 @@ func (v *View) whyAt(i int, kind string) string {
 		return "the namespace has its own " + kind + ", so none of Tenant " + v.Tenant + " and no Cluster" + kind + " applies"
 	}
 	return v.name(i) + " has its own " + kind + ", so no Cluster" + kind + " applies"
-}
-
-// StoreLevel returns the nearest level with a Store that applies in a namespace, or
-// [LevelNone].
-func (s *Snapshot) StoreLevel(namespace verify.Namespace) string {
-	for _, c := range s.view(namespace).choices {
-		if c.Kind == v1beta1.KindStore {
-			return c.Level
-		}
-	}
-	return LevelNone
 }
 
 // left names the images that are left to a.

@@ -3,11 +3,13 @@ package resolve_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
@@ -56,7 +58,8 @@ func TestStoresApplyByHost(t *testing.T) {
 				}
 				require.Equal(t, want, got, host)
 			}
-			require.Equal(t, c.level, snapshot.StoreLevel("iris-web"))
+			i := slices.IndexFunc(snapshot.Explain("iris-web"), func(choice resolve.Choice) bool { return choice.Kind == v1beta1.KindStore })
+			require.Equal(t, c.level, snapshot.Explain("iris-web")[i].Level)
 		})
 	}
 }

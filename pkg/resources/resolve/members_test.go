@@ -76,7 +76,7 @@ func TestANamespaceWithThePrefixIsAMemberAtOnce(t *testing.T) {
 	got, _ := was.Next(resolve.Group(written.Objects(t, written.Namespace("iris-dev-new", "7"))).Only("iris-dev-new"), nil)
 	whole, _ := written.Compiled(written.Objects(t, append(fixed, written.Namespace("iris-dev-new", "7"))...))
 	same(t, whole, got)
-	require.Equal(t, []verify.Namespace{"iris", "iris-dev-new"}, got.Members("iris"))
+	require.Equal(t, []verify.Namespace{"iris", "iris-dev-new"}, got.Candidates()["iris"])
 	require.Equal(t, policy.Allowed, written.Verdict(t, got, "iris-dev-new", "iris.example.com/app").Outcome())
 }
 
@@ -125,13 +125,12 @@ func TestTheStatusOfATenantListsItsNamespaces(t *testing.T) {
 	snapshot, _ := written.Compiled(o)
 	require.Equal(t, []v1beta1.TenantNamespace{{Name: "iris", State: "Home"}, {Name: "gone", State: "Missing"}, {Name: "iris-dev-a", State: "Active"},
 		{Name: "iris-dev-b", State: "Terminating"}, {Name: "iris-web", State: "Active"}}, snapshot.TenantNamespaces("iris"))
-	require.Equal(t, []verify.Namespace{"iris", "iris-dev-a", "iris-web"}, snapshot.Members("iris"))
 	require.Nil(t, snapshot.TenantNamespaces("nobody"))
 	for i := range 300 {
 		o.Namespaces = append(o.Namespaces, written.Objects(t, written.Namespace(fmt.Sprintf("iris-dev-%03d", i), "1")).Namespaces...)
 	}
 	snapshot, _ = written.Compiled(o)
 	require.Len(t, snapshot.TenantNamespaces("iris"), 256)
-	require.Len(t, snapshot.Members("iris"), 303, "the limit is the status's")
+	require.Len(t, snapshot.NamespacesOf("iris"), 305, "the limit is the status's")
 	require.Equal(t, "rules of the home namespace iris are in force in 304 namespaces", conditions.Reports(snapshot, verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Effective.Message)
 }

@@ -269,18 +269,6 @@ func (s *Snapshot) NamespacesOf(name string) []v1beta1.TenantNamespace {
 	return s.tenancy.Namespaces(tenant, existing)
 }
 
-// Members returns the existing namespaces of a Tenant that are not being deleted, home
-// first.
-func (s *Snapshot) Members(name string) []verify.Namespace {
-	var members []verify.Namespace
-	for _, n := range s.NamespacesOf(name) {
-		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceActive {
-			members = append(members, verify.Namespace(n.Name))
-		}
-	}
-	return members
-}
-
 // Candidates returns the existing namespaces that each Tenant holds, sorted, by Tenant.
 func (s *Snapshot) Candidates() map[string][]verify.Namespace {
 	s.members.once.Do(func() {

@@ -3,26 +3,31 @@ package resource_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// written are n policies of some 60 KiB each in a namespace, as they come from an API server.
+// taking returns a policy that takes about so many bytes, though little is written.
+func taking(namespace, name string, bytes int) *v1beta1.VerificationPolicy {
+	p := policyOf(0)
+	p.Namespace, p.Name = namespace, name
+	p.Spec.Rules[0].Require = make([]v1beta1.Requirement, bytes/int(reflect.TypeFor[v1beta1.Requirement]().Size()))
+	return p
+}
+
+// written are n policies of some 60 KiB each in a namespace.
 func written(namespace string, n int) []v1beta1.Object {
 	all := make([]v1beta1.Object, n)
 	for i := range all {
-		p := policyOf(60 << 10)
-		p.Namespace, p.Name = namespace, fmt.Sprintf("p%03d", i)
-		p.UID = types.UID(namespace + p.Name)
-		all[i] = p
+		all[i] = taking(namespace, fmt.Sprintf("p%03d", i), 60<<10)
 	}
 	return all
 }
@@ -32,7 +37,7 @@ func excepted(namespace string, n int) []v1beta1.Object {
 	all := make([]v1beta1.Object, n)
 	for i := range all {
 		x := &v1beta1.Exception{}
-		x.Namespace, x.Name, x.Spec.Images = namespace, fmt.Sprintf("x%03d", i), []string{strings.Repeat("x", 60<<10)}
+		x.Namespace, x.Name, x.Spec.Images = namespace, fmt.Sprintf("x%03d", i), make([]string, 60<<10/16)
 		all[i] = x
 	}
 	return all
@@ -82,7 +87,7 @@ func TestOtherNamespacesAndExceptionsAndTheClusterHaveRoomOfTheirOwn(t *testing.
 	_, bytes := keep(t, &r, excepted("team-a", 100))
 	require.InDelta(t, 2<<20, bytes, 64<<10)
 	for i := range 100 {
-		cluster := &v1beta1.ClusterVerificationPolicy{Spec: policyOf(60 << 10).Spec}
+		cluster := &v1beta1.ClusterVerificationPolicy{Spec: taking("", "", 60<<10).Spec}
 		cluster.Name = fmt.Sprint(i)
 		require.NoError(t, r.Keep(cluster))
 		require.NoError(t, resource.Missing(cluster))
@@ -159,12 +164,6 @@ func TestANamespaceThatChangesHandsTakesItsRoomWithIt(t *testing.T) {
 func TestWhateverTheOrderWhatFitsInTheEndIsKeptOrRead(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) // the same each time
 	namespaces := []string{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "shop"}
-	sized := func(namespace string, number int) v1beta1.Object {
-		p := policyOf(0)
-		p.Namespace, p.Name = namespace, fmt.Sprint(number)
-		p.Spec.Rules[0].Images = make([]string, random.IntN(16_000)) // of 3 bytes each, but 16 in memory
-		return p
-	}
 	for range 2 {
 		var r resource.Room
 		r.Hold(tenants(tenantWith("iris")))
@@ -180,7 +179,7 @@ func TestWhateverTheOrderWhatFitsInTheEndIsKeptOrRead(t *testing.T) {
 			if cached[namespace] == nil {
 				cached[namespace] = map[string]v1beta1.Object{}
 			}
-			switch object := sized(namespace, random.IntN(50)); random.IntN(6) {
+			switch object := taking(namespace, fmt.Sprint(random.IntN(50)), random.IntN(256<<10)); random.IntN(6) {
 			case 0:
 				delete(cached[namespace], object.GetName())
 			case 1:

@@ -253,10 +253,16 @@ func (x *Exception) within(result, mandatory Result) Result {
 		result.Findings = append(slices.Clip(result.Findings), mandatory.Findings...)
 		result.Verdict = mandatory.Verdict // x lifts what the others deny
 	}
-	lacks, fix := x.shortfall()
-	result.Verdict.Reason += "; " + lacks
-	result.Verdict = result.Verdict.Advised(fix)
+	result.Verdict = x.Outweighed(result.Verdict)
 	return result
+}
+
+// Outweighed returns the denial of a mandatory policy with what x, which is for the image, lacks to override it. It
+// reads only the Source of x.
+func (x *Exception) Outweighed(denied policy.Verdict) policy.Verdict {
+	lacks, fix := x.shortfall()
+	denied.Reason += "; " + lacks
+	return denied.Advised(fix)
 }
 
 // shortfall says what x lacks to override a mandatory policy's denial, and what to do about it. Long reasons are cut,

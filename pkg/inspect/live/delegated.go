@@ -40,6 +40,21 @@ func (s State) delegated(result verify.Result) (verify.Result, bool) {
 	return verify.Result{}, false
 }
 
+// outweighed adds to a denial by a mandatory policy that an Exception for the image does not override it. Nobody has to
+// read its delegation for that.
+func (s State) outweighed(result verify.Result) policy.Verdict {
+	if !s.exceptionsUnread() || !s.mandatory(result.Verdict) {
+		return result.Verdict
+	}
+	for _, x := range s.exceptionsFor(result.Namespace, result.Reference) {
+		_, over := endedAt(x, time.Now())
+		if e := effectiveOf(x); !over && (e == nil || e.Status == metav1.ConditionTrue || e.Reason == string(policy.ReasonMandatoryHolds)) {
+			return (&verify.Exception{Source: resource.RefOf(x)}).Outweighed(result.Verdict)
+		}
+	}
+	return result.Verdict
+}
+
 // exceptionsUnread reports whether the person cannot read ClusterExceptions.
 func (s State) exceptionsUnread() bool {
 	return slices.ContainsFunc(s.Objects.Unreadable, func(u resource.Unreadable) bool { return u.Source.Kind == v1beta1.KindClusterException })
@@ -75,11 +90,20 @@ func inForce(x *v1beta1.Exception) (said string, now bool) {
 	if _, over := endedAt(x, time.Now()); over {
 		return "", false
 	}
-	effective := apimeta.FindStatusCondition(x.Status.Conditions, v1beta1.ConditionEffective)
-	if effective == nil || effective.ObservedGeneration != x.Generation {
+	effective := effectiveOf(x)
+	if effective == nil {
 		return "", true
 	}
 	return shown(effective.Message), effective.Status == metav1.ConditionTrue
+}
+
+// effectiveOf returns the condition Effective of an Exception, nil if the server has not processed this version of it.
+func effectiveOf(x *v1beta1.Exception) *metav1.Condition {
+	effective := apimeta.FindStatusCondition(x.Status.Conditions, v1beta1.ConditionEffective)
+	if effective == nil || effective.ObservedGeneration != x.Generation {
+		return nil
+	}
+	return effective
 }
 
 // endedAt returns when an exception ended, and whether it has by a time.

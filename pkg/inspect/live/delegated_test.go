@@ -1,6 +1,7 @@
 package live
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,11 +28,14 @@ func TestADenialIsUnknownIfAnExceptionMayLiftItAndTheDelegationCannotBeRead(t *t
 	effective := func(status metav1.ConditionStatus, generation int64) metav1.Condition {
 		return metav1.Condition{Type: v1beta1.ConditionEffective, Status: status, ObservedGeneration: generation, Message: "it allows its images"}
 	}
+	held := effective(metav1.ConditionFalse, 2)
+	held.Reason = string(policy.ReasonMandatoryHolds)
 	for name, c := range map[string]struct {
 		exception v1beta1.Object
 		denied    policy.Verdict
 		readable  bool   // so are ClusterExceptions
 		want      string // "" for a denial
+		lacks     bool   // the denial names the exception, and what it lacks
 	}{
 		"not applied yet":              {exception: exception("web", app, time.Hour), want: "counts if a ClusterException delegates it to namespace web: you cannot read ClusterExceptions. Without the exception: nobody signed it"},
 		"in the home namespace":        {exception: exception("home", app, time.Hour), want: "delegates it to namespace home"},
@@ -42,8 +46,13 @@ func TestADenialIsUnknownIfAnExceptionMayLiftItAndTheDelegationCannotBeRead(t *t
 		"for another image":            {exception: exception("web", "r.example.com/other", time.Hour)},
 		"in another namespace":         {exception: exception("shop", app, time.Hour)},
 		"of the cluster":               {exception: clusterExceptionFor([]string{"web"}, app)},
-		"a mandatory policy denies":    {exception: exception("web", app, time.Hour), denied: policy.Verdict{Policy: platform}},
-		"a mandatory one, too":         {exception: exception("web", app, time.Hour), denied: policy.Verdict{Policy: team, Others: []policy.Objection{{Policy: platform}}}},
+		"a mandatory policy denies":    {exception: exception("web", app, time.Hour), denied: policy.Verdict{Policy: platform}, lacks: true},
+		"mandatory, and in force":      {exception: exception("home", app, time.Hour, effective(metav1.ConditionTrue, 2)), denied: policy.Verdict{Policy: platform}, lacks: true},
+		"mandatory for all of it":      {exception: exception("web", app, time.Hour, held), denied: policy.Verdict{Policy: platform}, lacks: true},
+		"mandatory, not delegated":     {exception: exception("web", app, time.Hour, effective(metav1.ConditionFalse, 2)), denied: policy.Verdict{Policy: platform}},
+		"mandatory, and expired":       {exception: exception("web", app, -time.Hour), denied: policy.Verdict{Policy: platform}},
+		"mandatory, for another image": {exception: exception("web", "r.example.com/other", time.Hour), denied: policy.Verdict{Policy: platform}},
+		"a mandatory one, too":         {exception: exception("web", app, time.Hour), denied: policy.Verdict{Policy: team, Others: []policy.Objection{{Policy: platform}}}, lacks: true},
 		"whoever reads the delegation": {exception: exception("web", app, time.Hour), readable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,6 +68,9 @@ func TestADenialIsUnknownIfAnExceptionMayLiftItAndTheDelegationCannotBeRead(t *t
 			got := s.known(verify.Result{Namespace: "web", Reference: ref, Verdict: judged.As(policy.Denied, c.denied)})
 			if c.want == "" {
 				require.Equal(t, policy.Denied, got.Verdict.Outcome(), got.Verdict.Reason)
+				require.Equal(t, c.lacks, strings.Contains(got.Verdict.Reason, "nobody signed it; Exception "+c.exception.GetNamespace()+"/x is for this image, but does not override mandatory policies: it needs overrideMandatory"), got.Verdict.Reason)
+				require.Equal(t, c.lacks, strings.Contains(got.Verdict.Remediation, "ask a cluster admin for one"))
+				require.Equal(t, !c.readable, strings.HasPrefix(got.Verdict.Reason, "denied, unless an exception that you cannot read applies: "))
 				return
 			}
 			require.Equal(t, policy.Undecided, got.Verdict.Outcome())

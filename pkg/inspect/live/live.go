@@ -105,6 +105,7 @@ func (s State) known(result verify.Result) verify.Result {
 	if unknown, ok := s.delegated(result); ok {
 		return unknown
 	}
+	result.Verdict = s.outweighed(result)
 	switch {
 	case s.unsure[result.Namespace] != "":
 		result.Verdict.Reason = "denied, unless Landwaiter runs with --break-glass, which you cannot read: " + result.Verdict.Reason

@@ -14,7 +14,7 @@ import (
 // undelegated returns a problem for each of the namespace's own exceptions that is not
 // delegated to it.
 func (s *Snapshot) undelegated(v *View) []resource.Problem {
-	if _, unreadable := s.cluster.Objects.unreadable[v1beta1.KindException]; unreadable || len(v.Own.Exceptions) == 0 {
+	if s.delegationsUnread() || len(v.Own.Exceptions) == 0 {
 		return nil // a ClusterException that this person cannot read may delegate them: the condition Ready says so
 	}
 	var problems []resource.Problem
@@ -26,6 +26,12 @@ func (s *Snapshot) undelegated(v *View) []resource.Problem {
 		}
 	}
 	return problems
+}
+
+// delegationsUnread reports whether a person cannot read the ClusterExceptions, which delegate.
+func (s *Snapshot) delegationsUnread() bool {
+	_, unreadable := s.cluster.Objects.unreadable[v1beta1.KindException]
+	return unreadable
 }
 
 // Delegations returns the delegations of a namespace's exceptions to another namespace of the
@@ -108,8 +114,13 @@ func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 				used = append(used, x.Source)
 			}
 		}
+		why := "images that an exception lists are allowed until it expires, if a ClusterException delegates them"
+		if len(used) == 0 && s.delegationsUnread() {
+			used = compile.MapSlice(l.Exceptions, func(x *compile.Exception) policy.ObjectRef { return x.Source })
+			why += ", which you cannot read"
+		}
 		if len(used) > 0 {
-			v.choices = append(v.choices, v.choice(i, v1beta1.KindException, used, "images that an exception lists are allowed until it expires, if a ClusterException delegates them"))
+			v.choices = append(v.choices, v.choice(i, v1beta1.KindException, used, why))
 		}
 	}
 	return problems

@@ -125,6 +125,31 @@ func TestContentThatAPersonCannotReadProvesNothingAndBreaksNothing(t *testing.T)
 	}
 }
 
+func TestAnExceptionIsListedIfItsDelegationCannotBeRead(t *testing.T) {
+	until := born.Add(time.Hour).UTC().Format(time.RFC3339)
+	for name, unread := range map[string]bool{"the delegation cannot be read": true, "there is none": false} {
+		o := irisWorld(t)
+		o.Resources = append(o.Resources, written.Objects(t, written.Object("Exception", "iris", "importer", "images: [r.example.com/app]\nreason: x\nuntil: "+until)).Resources...)
+		o = aged(o)
+		if unread {
+			o.Unreadable = []resource.Unreadable{{Source: policy.ObjectRef{Kind: v1beta1.KindClusterException}, Why: "you cannot"}}
+		}
+		s := limited(o, resource.ExceptionLimits{Max: 24 * time.Hour})
+		for _, namespace := range []verify.Namespace{"iris", "iris-web", "rose"} {
+			listed := false
+			for _, c := range s.Explain(namespace) {
+				if c.Kind == v1beta1.KindException {
+					listed = true
+					require.Equal(t, []policy.ObjectRef{{Kind: v1beta1.KindException, Namespace: "iris", Name: "importer"}}, c.Applied)
+					require.Contains(t, c.Why, "which you cannot read")
+				}
+			}
+			require.Equal(t, unread && namespace != "rose", listed, "%s: %s", name, namespace)
+			require.Empty(t, s.For(namespace).Exceptions)
+		}
+	}
+}
+
 func parsed(t *testing.T, name string) image.Reference {
 	t.Helper()
 	ref, err := image.Parse(name)

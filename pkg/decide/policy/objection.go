@@ -48,6 +48,28 @@ func (v Verdict) Asking(contact func(ObjectRef) string) Verdict {
 	return v
 }
 
+// mandatory precedes the name of a mandatory policy in the reason of a denial.
+const mandatory = "mandatory "
+
+// Mandatory returns v with reasons that call source, a mandatory policy, mandatory, unless v allows.
+func (v Verdict) Mandatory(source ObjectRef) Verdict {
+	if v.outcome == Allowed {
+		return v
+	}
+	name := source.String() + " "
+	mark := func(reason string) string {
+		if strings.Contains(reason, mandatory+name) {
+			return reason
+		}
+		return strings.Replace(reason, name, mandatory+name, 1)
+	}
+	v.Reason, v.Others = mark(v.Reason), slices.Clone(v.Others)
+	for i := range v.Others {
+		v.Others[i].Reason = mark(v.Others[i].Reason)
+	}
+	return v
+}
+
 // Words between the parts of a text.
 const (
 	also     = ". Also: "
@@ -192,7 +214,7 @@ const leastAdvice = 96
 // least is the part of limit for a long reason, which names the policy. The advice gets the
 // rest.
 func (d Objection) least(limit int) int {
-	return min(limit/2, max(limit/3, len(d.Policy.String())+len(ellipsis)))
+	return min(limit/2, max(limit/3, len(mandatory)+len(d.Policy.String())+len(ellipsis)))
 }
 
 // Reasons joins the reasons of all objections in at most limit bytes. Each gets an equal share.

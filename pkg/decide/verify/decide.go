@@ -197,10 +197,14 @@ func unproven(tasks []task) policy.Verdict {
 	})
 }
 
-// asking returns the verdict of t with its contacts, unless it allows.
+// asking returns the verdict of t with its contacts, unless it allows. The reason says whether its policy is mandatory:
+// no change in the namespace helps then.
 func (t task) asking(verdict policy.Verdict) policy.Verdict {
 	if t.tier == nil {
 		return verdict
+	}
+	if t.mandatory {
+		verdict = verdict.Mandatory(t.tier.Source)
 	}
 	return verdict.Asking(t.tier.contact)
 }

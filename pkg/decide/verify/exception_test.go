@@ -184,7 +184,7 @@ func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T)
 			got := e.Verify(t.Context(), c, ref(t, "r.example.com/app:"+row.tag))
 			require.Equal(t, row.want, got.Verdict.Outcome(), got.Verdict.Reason)
 			if row.want == policy.Denied && len(row.exceptions) > 0 {
-				require.True(t, strings.HasPrefix(got.Verdict.Reason, "VerificationPolicy team-a/strict requires"), got.Verdict.Reason)
+				require.True(t, strings.HasPrefix(got.Verdict.Reason, "mandatory VerificationPolicy team-a/strict requires"), got.Verdict.Reason)
 				require.True(t, strings.HasSuffix(got.Verdict.Reason, "; ClusterException other is for this image, but does not override mandatory policies: it needs overrideMandatory"), got.Verdict.Reason)
 			}
 		})

@@ -55,7 +55,7 @@ func TestEveryPolicyThatDeniesIsNamedWithoutARequestMore(t *testing.T) {
 	all, together := requests(own, demanding(t, nil, "baseline", "platform"), demanding(t, nil, "fulfilled", "stranger"), demanding(t, nil, "scanned", "scanner"))
 	require.Equal(t, []string{"VerificationPolicy team-a/strict", "ClusterVerificationPolicy baseline", "ClusterVerificationPolicy scanned"}, policiesOf(all))
 	require.Equal(t, alone, together, "no request more")
-	require.Contains(t, all.Others[1].Reason, "ClusterVerificationPolicy scanned requires a valid signature for scanned")
+	require.Contains(t, all.Others[1].Reason, "mandatory ClusterVerificationPolicy scanned requires a valid signature for scanned")
 }
 
 func TestAPolicyThatNeedsEvidenceIsNotAskedOnceAnotherDenies(t *testing.T) {
@@ -64,6 +64,23 @@ func TestAPolicyThatNeedsEvidenceIsNotAskedOnceAnotherDenies(t *testing.T) {
 	got := engine(newCache(), verify.Options{}).Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, []string{"ClusterVerificationPolicy own", "ClusterVerificationPolicy frozen"}, policiesOf(got.Verdict))
 	require.Empty(t, r.calls)
+}
+
+// A mandatory policy is for a cluster admin to change: nothing in the namespace helps.
+func TestAnAnswerThatDoesNotAllowSaysWhichPoliciesAreMandatory(t *testing.T) {
+	app := ref(t, "r.example.com/app@"+appDigest.String())
+	broken := denying(t, "ClusterVerificationPolicy", "broken")
+	broken.Judge = broken.Judge.Refusing(errors.New("ClusterVerificationPolicy broken cannot be used: no field"))
+	c := withMandatory(config(denying(t, "ClusterVerificationPolicy", "own")), denying(t, "ClusterVerificationPolicy", "strict"), broken)
+	got := engine(newCache(), verify.Options{}).Verify(t.Context(), c, app).Verdict
+	require.Equal(t, "a rule of ClusterVerificationPolicy own denies r.example.com/app", got.Reason)
+	var others []string
+	for _, d := range got.Others {
+		others = append(others, d.Reason)
+	}
+	require.Equal(t, []string{"a rule of mandatory ClusterVerificationPolicy strict denies r.example.com/app", "mandatory ClusterVerificationPolicy broken cannot be used: no field"}, others)
+	source := broken.Source
+	require.Equal(t, "mandatory ClusterVerificationPolicy broken could not be evaluated: no answer", policy.NotDecided(source, source.String()+" could not be evaluated: no answer").Mandatory(source).Mandatory(source).Reason)
 }
 
 func TestADenialSaysWhomToAskAboutEachPolicy(t *testing.T) {
@@ -123,8 +140,8 @@ func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
 		"several mandatory policies deny":       {withMandatory(config(denies), mandatory, other), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 2, "an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException x"},
 		"a team's own exception may never":      {withMandatory(config(denies), mandatory), team, nil, "Exception team-a/mine" + covers + ", which only a ClusterException can have", 1, "an exception covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask"},
 		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, breakGlass(false), "break-glass of Namespace team-a does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory", 1, "break-glass is open, but it needs the annotation landwaiter.dev/break-glass-override-mandatory: ask a cluster admin"},
-		"an exception for another image":        {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
-		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
+		"an exception for another image":        {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil, "a rule of mandatory ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
+		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil, "a rule of mandatory ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.config.Exceptions, row.config.BreakGlass = []verify.Exception{row.exception}, row.breakGlass
@@ -132,7 +149,7 @@ func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
 			got := e.Verify(t.Context(), row.config, app)
 			require.Equal(t, policy.Denied, got.Verdict.Outcome())
 			require.Equal(t, mandatory.Source, got.Verdict.Policy)
-			require.Regexp(t, "^a rule of ClusterVerificationPolicy baseline denies", got.Verdict.Reason, "the first sentence names what decided")
+			require.Regexp(t, "^a rule of mandatory ClusterVerificationPolicy baseline denies", got.Verdict.Reason, "the first sentence names what decided")
 			require.True(t, len(got.Verdict.Reason) >= len(row.want) && got.Verdict.Reason[len(got.Verdict.Reason)-len(row.want):] == row.want, got.Verdict.Reason)
 			if strings.Contains(row.want, "it needs ") {
 				require.Contains(t, got.Verdict.TextWithin(200), ". To fix: "+row.fix, "where the reason is cut")

@@ -48,11 +48,11 @@ func newCheck(by person) *cobra.Command {
 nothing. It finds settings that wrongly admit images, problems that are about to occur, and trust
 material that developers can change. It also asks the server whether it answers, for at most six
 seconds. docs/reference/findings.md explains each finding. The ClusterRole landwaiter-checker
-grants all permissions that check needs, and none for Secrets.
+grants all permissions that check needs, and none for Secrets. Without permission to list rules
+in the whole cluster, check reads those of one namespace (-n) and of its home namespace.
 
---tenants compares every Tenant with the cluster, --tenant only the named Tenant. Without
-permission to list Tenants, check compares one namespace (-n) and the home namespace of its
-Tenant, if you can get the Tenant.
+--tenants compares every Tenant with the cluster, --tenant only the named Tenant. If you cannot
+list Tenants, check compares one namespace (-n) and the home namespace of its Tenant.
 
 --isolation impersonates the people and ServiceAccounts of each Tenant, and sends requests that
 must be refused. All requests are dry runs. It reads no Secrets.
@@ -143,10 +143,11 @@ func (f *checkFlags) cluster(cmd *cobra.Command) error {
 		return err
 	}
 	f.options.Namespace, f.isolation.Landwaiter, f.isolation.Tenant = account.Namespace, account, f.tenant
-	config, _, err := f.by.config()
+	config, namespace, err := f.by.config()
 	if err != nil {
 		return err
 	}
+	f.options.Within = namespace
 	ctx, cancel, failed := bounded(cmd.Context(), config, f.by.within(cmd))
 	defer cancel()
 	switch {
@@ -208,8 +209,10 @@ func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *
 	}
 	var printed printedFindings
 	printed.Findings, printed.Unchecked, err = engine.Check(ctx, f.tenant)
+	f.options.Only = check.GuardrailIDs()
 	if apierrors.IsForbidden(err) {
 		printed.Findings, printed.Unchecked, err = f.own(ctx, c, engine, err)
+		f.options.Only = append(f.options.Only, check.ResourceIDs()...) // a team has no other way to check its own
 	}
 	if apierrors.IsNotFound(err) && f.tenant != "" {
 		return &program.Exit{Code: program.ExitDenied, Err: noTenant(f.tenant)}
@@ -217,7 +220,6 @@ func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *
 	if err != nil {
 		return failed(err)
 	}
-	f.options.Only = check.GuardrailIDs()
 	guardrails, err := f.installation(ctx, config)
 	if err != nil {
 		return failed(err)
@@ -240,7 +242,7 @@ func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.
 	}
 	name := found.Labels[v1beta1.LabelTenant]
 	if name == "" || f.tenant != "" && f.tenant != name {
-		return nil, nil, fmt.Errorf("%w; a team can check its own namespace (-n), and the label %s of %s names Tenant %q", refused, v1beta1.LabelTenant, namespace, name)
+		return nil, nil, fmt.Errorf("%w; to check a namespace of your team, name it with --namespace", refused)
 	}
 	var tenant v1beta1.Tenant
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, &tenant); err != nil {

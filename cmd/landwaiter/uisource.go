@@ -33,6 +33,7 @@ type clusterSource struct {
 	person  *live.Person
 	schemas resource.Schemas
 	config  *rest.Config // of person, which only reads
+	within  string       // the namespace whose rules are checked if the person cannot list all rules
 }
 
 // own returns flags of one request: the server's settings are added to them.
@@ -66,7 +67,7 @@ func (s *clusterSource) Check(ctx context.Context) (page.Checked, error) {
 	if err != nil {
 		return page.Checked{}, err
 	}
-	inventory, report, err := examined(ctx, s.person, s.config, check.Options{Namespace: account.Namespace, Gatekeeper: "gatekeeper-system"}, s.schemas)
+	inventory, report, err := examined(ctx, s.person, s.config, check.Options{Namespace: account.Namespace, Within: s.within, Gatekeeper: "gatekeeper-system"}, s.schemas)
 	if err != nil {
 		return page.Checked{}, err
 	}

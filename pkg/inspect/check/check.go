@@ -107,7 +107,7 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 				report.Unchecked = append(report.Unchecked, resource.Unchecked{IDs: c.ids, Missing: why.Missing, Why: why.Why})
 			}
 		}
-		if unread {
+		if unread && !c.onlyResources() { // those that were read can be judged alone
 			continue
 		}
 		c.find(v, func(f resource.Finding) {

@@ -59,6 +59,9 @@ type Unread struct {
 type Options struct {
 	// Namespace is Landwaiter's namespace.
 	Namespace string
+	// Within is the namespace whose resources, and those of its home namespace, are read if the caller
+	// cannot list resources of the whole cluster; none if it is empty.
+	Within string
 	// Gatekeeper is its namespace if its webhook does not name a Service.
 	Gatekeeper string
 	// Exempt are namespaces that may be exempt in addition to the system's.
@@ -184,18 +187,18 @@ func into[T any](to *[]T) func(any) {
 	}
 }
 
-// list reads all objects of a kind, by pages, and passes each to keep. After a failure it
-// reads nothing more: every request might take as long as the failed one.
-func (r *reader) list(source Source, resource, namespace string, empty client.ObjectList, keep func(any)) {
+// list reads all objects of a kind, by pages, passes each to keep, and reports whether it may read
+// them. After a failure it reads nothing more: every request might take as long as the failed one.
+func (r *reader) list(source Source, resource, namespace string, empty client.ObjectList, keep func(any)) (may bool) {
 	for total, token := 0, ""; r.failed == nil && r.into.needs(source); {
 		page, ok := empty.DeepCopyObject().(client.ObjectList)
 		if !ok {
-			return // a copy has the type of what was copied
+			return true // a copy has the type of what was copied
 		}
 		err := r.client.List(r.ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(token))
 		if err != nil {
 			r.not(source, "list "+resource, namespace, err)
-			return
+			return !apierrors.IsForbidden(err)
 		}
 		_ = meta.EachListItem(page, func(o runtime.Object) error { // the function returns no error
 			keep(o)
@@ -203,12 +206,13 @@ func (r *reader) list(source Source, resource, namespace string, empty client.Ob
 		})
 		if total += meta.LenList(page); total > maxObjects {
 			r.not(source, "list "+resource, namespace, errTooMany)
-			return
+			return true
 		}
 		if token = page.GetContinue(); token == "" {
-			return
+			return true
 		}
 	}
+	return true
 }
 
 // not records why something was not read. An unknown kind has no objects. Anything but a
@@ -225,19 +229,6 @@ func (r *reader) not(source Source, right, namespace string, err error) {
 		r.into.Unread[source] = Unread{Why: right + ": " + err.Error()}
 	case r.failed == nil: // the others fail alike
 		r.failed = fmt.Errorf("%s: %w", right, err)
-	}
-}
-
-// resources reads the resources of landwaiter.dev.
-func (r *reader) resources() {
-	for _, kind := range v1beta1.Kinds() {
-		if page, ok := kind.NewList().(client.ObjectList); ok {
-			r.list(SourceResources, kind.Plural+"."+v1beta1.Group, "", page, func(o any) {
-				if object, ok := o.(v1beta1.Object); ok {
-					r.into.Resources = append(r.into.Resources, object)
-				}
-			})
-		}
 	}
 }
 

@@ -51,6 +51,10 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...stri
 	if err != nil {
 		return nil, err
 	}
+	for _, refused := range existing.refused {
+		report.problem(policy.ReasonAccessDenied, policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name}, "%v", refused)
+		report.lacks(refused, "")
+	}
 	if err := e.withdraw(ctx, existing, report); err != nil {
 		return report, err
 	}

@@ -41,12 +41,13 @@ func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, []
 	options := e.options
 	options.DryRun = true
 	dry := New(e.client, options)
+	dry.checks = true
 	w, _, err := dry.look(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}, empty: map[rbacv1.RoleRef]bool{}}
-	if err := c.makers(ctx, name); err != nil {
+	if err := c.attempt([]string{findingLeftoverBinding}, "", c.makers(ctx, name)); err != nil {
 		return nil, nil, err
 	}
 	known := false
@@ -90,6 +91,8 @@ type checker struct {
 	found []resource.Finding
 	// lacking are missing permissions to write, without which there is no dry run.
 	lacking []string
+	// skipped are checks that need another permission that the caller lacks.
+	skipped []resource.Unchecked
 	roles   map[rbacv1.RoleRef][]rbacv1.PolicyRule // those of ClusterRoles
 	empty   map[rbacv1.RoleRef]bool                // ClusterRoles whose aggregation is empty
 }
@@ -156,8 +159,8 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 		}
 	}
 	for _, namespace := range c.tenants.ActiveNamespaces(tenant, c.namespaces) {
-		for _, check := range []func(context.Context, *v1beta1.Tenant, string) error{c.trust, c.bindings, c.pods, c.flux} {
-			if err := check(ctx, tenant, namespace); err != nil {
+		for _, check := range c.ofNamespaces() {
+			if err := c.attempt(check.ids, "", check.run(ctx, tenant, namespace)); err != nil {
 				return err
 			}
 		}
@@ -166,7 +169,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 		if c.namespace(namespace) == nil {
 			continue // it is already reported as a difference
 		}
-		if err := c.network(ctx, tenant, namespace); err != nil {
+		if err := c.attempt([]string{findingNoDefaultDeny}, "", c.network(ctx, tenant, namespace)); err != nil {
 			return err
 		}
 	}
@@ -284,33 +287,6 @@ func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace st
 			Message: fmt.Sprintf("runs where the team's keys and Git account are (%d in all)", len(list.Items)), Fix: "move it to another namespace"})
 	}
 	return nil
-}
-
-// CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
-// permissions of a team member allow, and which checks need more.
-func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []resource.Finding, unchecked []resource.Unchecked, err error) {
-	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}, empty: map[rbacv1.RoleRef]bool{}}
-	unchecked = []resource.Unchecked{{IDs: []string{findingConflict, findingDrift, findingLeftoverBinding, findingNoTenant}, Missing: "list tenants.landwaiter.dev and namespaces", Why: "you cannot list Tenants and namespaces"}}
-	namespaces := []string{tenant.Spec.HomeNamespace}
-	if namespace != tenant.Spec.HomeNamespace {
-		namespaces = append(namespaces, namespace)
-	}
-	for _, namespace := range namespaces {
-		for _, check := range []struct {
-			ids []string
-			run func(context.Context, *v1beta1.Tenant, string) error
-		}{{[]string{findingTrustWithinReach}, c.trust}, {[]string{findingNamespaceReach, findingDefaultAccount, findingNoPermissions}, c.bindings}, {[]string{findingHomeNamespaceHasPods}, c.pods},
-			{[]string{findingSharedSource, findingOtherAccount}, c.flux}, {[]string{findingNoDefaultDeny}, c.network}} {
-			switch err := check.run(ctx, tenant, namespace); {
-			case apierrors.IsForbidden(err):
-				unchecked = append(unchecked, resource.Unchecked{IDs: check.ids, Why: fmt.Sprintf("in namespace %s: %v", namespace, err)})
-			case err != nil:
-				return nil, nil, fmt.Errorf("check Tenant %s: %w", tenant.Name, err)
-			}
-		}
-	}
-	c.sort()
-	return c.found, unchecked, nil
 }
 
 // appliers are the kinds of Flux that apply manifests as an account.

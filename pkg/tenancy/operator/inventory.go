@@ -85,6 +85,7 @@ type item struct {
 // inventory has the objects with a Tenant's labels, except namespaces.
 type inventory struct {
 	items    []*item // in the order of kinds
+	refused  []error // why kinds could not be listed, only for [Engine.Check]
 	versions map[policy.ObjectRef]string
 }
 
@@ -111,6 +112,9 @@ func (e *Engine) owned(ctx context.Context, tenant string, only ...string) (*inv
 		err := e.client.List(ctx, list, options...)
 		switch {
 		case kind.optional && (meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
+			continue
+		case e.checks && apierrors.IsForbidden(err):
+			found.refused = append(found.refused, err)
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("list each %s of Tenant %s: %w", kind.Kind, tenant, err)

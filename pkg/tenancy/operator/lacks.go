@@ -20,11 +20,20 @@ const escalation = "is attempting to grant RBAC permissions not currently held"
 // object.
 func (r *Report) lacks(err error, would Result) {
 	last := &r.Problems[len(r.Problems)-1]
-	if match := notPermitted.FindStringSubmatch(err.Error()); match != nil {
-		last.lacks, last.would = strings.TrimSuffix(match[1]+" "+match[2]+"."+match[3], "."), would
+	if right := missingRight(err); right != "" {
+		last.lacks, last.would = right, would
 	} else if strings.Contains(err.Error(), escalation) {
 		last.lacks, last.would = "bind roles with more permissions than your own", would
 	}
+}
+
+// missingRight returns the permission that the API server's message says is missing, "" for another message.
+func missingRight(err error) string {
+	match := notPermitted.FindStringSubmatch(err.Error())
+	if match == nil {
+		return ""
+	}
+	return strings.TrimSuffix(match[1]+" "+match[2]+"."+match[3], ".")
 }
 
 // incomparable says which objects could not be compared with the Tenant, because a dry run requires the
@@ -37,13 +46,14 @@ func (c *checker) incomparable(problems []Problem) {
 	}
 }
 
-// unchecked returns the objects that Check could not compare, all permissions together.
+// unchecked returns the checks that were not possible, and the objects that Check could not compare, with all
+// permissions together.
 func (c *checker) unchecked() []resource.Unchecked {
 	if len(c.lacking) == 0 {
-		return nil
+		return c.skipped
 	}
 	slices.Sort(c.lacking)
 	missing := strings.Join(c.lacking, ", ")
-	return []resource.Unchecked{{IDs: []string{findingDrift}, Missing: missing, Role: "cluster-admin",
-		Why: fmt.Sprintf("what a Tenant stands for is compared by dry runs, which need permissions to write, and you cannot %s; ask somebody with ClusterRole cluster-admin to run it", missing)}}
+	return append(c.skipped, resource.Unchecked{IDs: []string{findingDrift}, Missing: missing, Role: "cluster-admin",
+		Why: fmt.Sprintf("what a Tenant stands for is compared by dry runs, which need permissions to write, and you cannot %s; ask somebody with ClusterRole cluster-admin to run it", missing)})
 }

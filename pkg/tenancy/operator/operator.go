@@ -65,6 +65,8 @@ type Engine struct {
 	options Options
 	// assumed are Tenants that a dry run did not write.
 	assumed []*v1beta1.Tenant
+	// checks says that kinds that the caller cannot list are left out, and reported. It is only for dry runs.
+	checks bool
 }
 
 // NewClient returns a client for an Engine.

@@ -42,6 +42,8 @@ func granted() map[string][]string {
 			"validatingwebhookconfigurations.admissionregistration.k8s.io mutatingwebhookconfigurations.admissionregistration.k8s.io | get list",
 			"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io | get list",
 			"providers.externaldata.gatekeeper.sh constrainttemplates.templates.gatekeeper.sh verifiedimages.constraints.gatekeeper.sh configs.config.gatekeeper.sh | get list",
+			"configmaps pods resourcequotas serviceaccounts networkpolicies.networking.k8s.io tenantallowedregistries.constraints.gatekeeper.sh assign.mutations.gatekeeper.sh | get list",
+			"kustomizations.kustomize.toolkit.fluxcd.io helmreleases.helm.toolkit.fluxcd.io gitrepositories.source.toolkit.fluxcd.io ocirepositories.source.toolkit.fluxcd.io | get list",
 			"customresourcedefinitions.apiextensions.k8s.io leases.coordination.k8s.io:landwaiter leases.coordination.k8s.io:landwaiter-operator | get",
 			"reports.openreports.io | get list",
 			"services/proxy:https:landwaiter:443 | get",

@@ -87,7 +87,7 @@ func TestAnExceptionUnderAMandatoryPolicySaysThatItNeedsOverrideMandatory(t *tes
 		return header("", "VerificationPolicy", "e2e-holds") + `spec: {scope: Mandatory, defaultAction: Allow, rules: [{images: ["` + pattern(image) + `"], ` + rule + `}]}`
 	}
 	w.during(t, mandatory("require: [{anyOf: [platform-signature]}]"))
-	w.denied(t, ns, image, "in namespace "+ns+": ClusterVerificationPolicy e2e-holds requires", "To fix: an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException e2e-lifts; or run the command. Command: cosign sign --key KEY ")
+	w.denied(t, ns, image, "in namespace "+ns+": ClusterVerificationPolicy e2e-holds requires", "To fix: ClusterException e2e-lifts covers the image, but it needs overrideMandatory: ask a cluster admin to set it; or run the command. Command: cosign sign --key KEY ")
 	said := w.effective(t, &v1beta1.ClusterException{}, "", "e2e-lifts", metav1.ConditionTrue, "MandatoryHolds")
 	require.Contains(t, said.Message, "ClusterVerificationPolicy e2e-holds")
 	require.Contains(t, said.Message, "it needs overrideMandatory")
@@ -99,7 +99,7 @@ func TestAnExceptionUnderAMandatoryPolicySaysThatItNeedsOverrideMandatory(t *tes
 	team := w.namespace(t)
 	w.clusterException(t, "e2e-team-may", until, fmt.Sprintf("delegate: {images: [%s], namespaces: [%s]}", pattern(image), team))
 	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Exception, metadata: {name: mine, namespace: %s}, spec: {until: %q, reason: r, images: [%s]}}", team, until.UTC().Format(time.RFC3339), pattern(image)))
-	w.denied(t, team, image, "an exception covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask a cluster admin for one")
+	w.denied(t, team, image, "covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask a cluster admin for one")
 	w.effective(t, &v1beta1.Exception{}, team, "mine", metav1.ConditionFalse, "MandatoryHolds")
 
 	w.clusterException(t, "e2e-overrides", until, fmt.Sprintf("images: [%s], namespaces: [%s], overrideMandatory: true", pattern(image), ns))

@@ -21,11 +21,14 @@ type Objection struct {
 	Remediation string    `json:"remediation,omitempty"`
 	Command     string    `json:"command,omitempty"`
 	Contact     string    `json:"contact,omitempty"`
+
+	// advised is the length of the start of Remediation that precedes the command in importance.
+	advised int
 }
 
 // Objections returns the objections of v: first the objection of [Verdict.Policy], then the others.
 func (v Verdict) Objections() []Objection {
-	return append([]Objection{{Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Command: v.Command, Contact: v.Contact}}, v.Others...)
+	return append([]Objection{{Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Command: v.Command, Contact: v.Contact, advised: v.advised}}, v.Others...)
 }
 
 // and returns v, which denies, with the objections of another verdict that also denies.
@@ -88,8 +91,9 @@ func Fix(remediation, command string) string {
 	return remediation + commands + command
 }
 
-// Advised returns v with advice that precedes its other advice.
+// Advised returns v with advice that precedes its other advice. A text that is too long loses the command first.
 func (v Verdict) Advised(first string) Verdict {
+	v.advised = len(first)
 	switch {
 	case v.Remediation != "":
 		first += "; or " + v.Remediation
@@ -121,7 +125,7 @@ func (v Verdict) Text() string {
 // policies of all others. The commands of all objections end it as one line for a shell.
 func (v Verdict) TextWithin(limit int) string {
 	if len(v.Others) == 0 {
-		return Objection{v.Policy, v.Reason, v.Remediation, v.Command, v.Contact}.TextWithin(limit)
+		return Objection{v.Policy, v.Reason, v.Remediation, v.Command, v.Contact, v.advised}.TextWithin(limit)
 	}
 	all := v.Objections()
 	var texts, run []string
@@ -185,19 +189,24 @@ func (d Objection) size() int {
 
 // within returns the text of d, and its command, in at most limit bytes together. If they do not fit, it first cuts
 // the end of the reason, which usually lists more of the same, then the end of the advice, then the contact. It never
-// cuts a command, because half a command does something else: it replaces the command by a hint where it is shown.
+// cuts a command, because half a command does something else: it replaces the command by a hint where it is shown. It
+// also does that if advice for this image in particular would be cut.
 func (d Objection) within(limit int) (text, command string) {
 	if d.size() <= limit {
 		return d.Reason + prefixed(ask, d.Contact) + prefixed(toFix, d.Remediation), d.Command
 	}
 	room := limit - min(len(d.Reason), d.least(limit))
-	if len(d.Command)+len(commands) > room {
+	first := 0
+	if d.advised > 0 {
+		first = len(toFix) + d.advised + len(ellipsis) + len(prefixed(ask, d.Contact))
+	}
+	if len(d.Command)+len(commands)+first > room {
 		d.Remediation, d.Command = joined(d.Remediation, elsewhere), ""
 	} else if d.Command != "" {
 		room -= len(d.Command) + len(commands)
 	}
 	contact, advice := prefixed(ask, d.Contact), prefixed(toFix, d.Remediation)
-	if len(contact)+min(len(advice), leastAdvice) > room {
+	if len(contact)+min(len(advice), max(leastAdvice, d.advised+len(toFix)+len(ellipsis))) > room {
 		contact = ""
 	}
 	if advice = Cut(advice, room-len(contact)); len(advice) < len(toFix)+len(ellipsis)+1 {

@@ -263,3 +263,22 @@ func TestOneCommandOfSeveralAlternativesIsShown(t *testing.T) {
 		})
 	}
 }
+
+// The command is for the policy's evidence, and the exception for this image alone: verify --explain has the command.
+func TestAdviceAboutAnExceptionIsNotCutForACommand(t *testing.T) {
+	const advice = "Exception team-a/legacy-tool covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask a cluster admin for one"
+	reason := strings.Repeat("looked at the tag sha256-7f1e5cc493cb, ", 20)
+	command := "cosign sign --key KEY registry.example.com/team-a/legacy/tool@sha256:" + strings.Repeat("7", 64) + " --tlog-upload=false"
+	v := policy.Verdict{Reason: reason, Command: command, Contact: "#image-signing"}.Advised(advice)
+	text := v.TextWithin(512)
+	require.LessOrEqual(t, len(text), 512)
+	require.Contains(t, text, ". To fix: "+advice)
+	require.Contains(t, text, ". Ask: #image-signing")
+	require.NotContains(t, text, "cosign sign")
+	require.Contains(t, v.Text(), ". Command: "+command, "without a limit, nothing is left out")
+
+	// If everything but the reason fits, the command stays.
+	short := policy.Verdict{Reason: reason, Command: "cosign sign --key KEY r.example.com/a"}.Advised(advice)
+	require.Contains(t, short.TextWithin(512), advice)
+	require.True(t, strings.HasSuffix(short.TextWithin(512), ". Command: cosign sign --key KEY r.example.com/a"), short.TextWithin(512))
+}

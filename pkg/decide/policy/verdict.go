@@ -66,6 +66,9 @@ type Verdict struct {
 	// Doubtful marks a warning about evidence that could not be read. Like an
 	// Undecided verdict, it is never cached.
 	Doubtful bool
+
+	// advised is as in [Objection].
+	advised int
 }
 
 // Outcome returns what was decided.

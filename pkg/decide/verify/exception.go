@@ -268,7 +268,8 @@ func (x *Exception) Outweighed(denied policy.Verdict) policy.Verdict {
 // shortfall says what x lacks to override a mandatory policy's denial, and what to do about it. Long reasons are cut,
 // so the advice also names it, early.
 func (x *Exception) shortfall() (lacks, fix string) {
-	const covers, still = " is for this image, but does not override mandatory policies: ", "an exception covers the image, but "
+	const covers = " is for this image, but does not override mandatory policies: "
+	still := x.describe() + " covers the image, but "
 	switch {
 	case x.Source.Kind == kindNamespace:
 		const needs = "it needs the annotation landwaiter.dev/break-glass-override-mandatory"
@@ -278,7 +279,7 @@ func (x *Exception) shortfall() (lacks, fix string) {
 		return x.describe() + covers + needs, still + needs + ": ask a cluster admin for one"
 	}
 	const needs = "it needs overrideMandatory"
-	return x.describe() + covers + needs, still + needs + ": ask a cluster admin to set it in " + x.describe()
+	return x.describe() + covers + needs, still + needs + ": ask a cluster admin to set it"
 }
 
 // allow returns result as allowed by x.

@@ -69,11 +69,14 @@ func unreadable(state live.State, snapshot *resolve.Snapshot, problems []resourc
 	if len(lines) == 0 && !slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Reason == policy.ReasonUnreadable }) {
 		return nil
 	}
-	namespace := "NAMESPACE"
+	command := live.AskServerSomewhere()
 	if len(state.Namespaces) == 1 && state.Namespaces[0] != verify.Cluster {
-		namespace = string(state.Namespaces[0])
+		command = state.AskServer(state.Namespaces[0])
 	}
-	return append(lines, fmt.Sprintf("with the role edit in the namespace, you can also ask the server, which creates nothing: kubectl run NAME -n %s --image=IMAGE --dry-run=server", namespace))
+	if command == "" { // no pod may run there
+		return lines
+	}
+	return append(lines, "with the role edit in the namespace, you can also ask the server, which creates nothing: "+command)
 }
 
 // registerRules declares the flags of a command that judges images by files or by a cluster, in

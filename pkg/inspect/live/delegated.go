@@ -29,7 +29,10 @@ func (s State) delegated(result verify.Result) (verify.Result, bool) {
 		where := "ask a cluster admin which images ClusterExceptions delegate to namespace " + x.Namespace + ", or apply the Exception and read its condition Effective"
 		reason := fmt.Sprintf("%s names the image, and counts if a ClusterException delegates it to namespace %s: you cannot read ClusterExceptions", resource.RefOf(x), x.Namespace)
 		if said != "" {
-			where = fmt.Sprintf("ask the server: kubectl run NAME -n %s --image=IMAGE --dry-run=server", result.Namespace)
+			where = "ask a cluster admin which images ClusterExceptions delegate to namespace " + x.Namespace
+			if command := s.AskServer(result.Namespace); command != "" {
+				where = "ask the server: " + command
+			}
 			reason = fmt.Sprintf("%s names the image and is in force (%s), but whether its delegation is for this image is unknown: you cannot read ClusterExceptions", resource.RefOf(x), said)
 		}
 		denied := result.Verdict

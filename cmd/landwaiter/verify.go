@@ -38,9 +38,9 @@ only resolves tags to digests, as mutation does. Without a cluster and --config-
 queries the registry anonymously.
 
 If you cannot read everything that decides about an image, the image is undecided, and standard
-error first names the role that you lack. With the role edit, you can ask the server instead, which
-creates no pod: "kubectl run NAME -n NAMESPACE --image=IMAGE --dry-run=server". If you cannot read
-all exceptions, a denial says that one might apply.
+error first names the role that you lack. With the role edit, you can ask the server instead, with
+the printed "kubectl run", which creates no pod. If you cannot read all exceptions, a denial says
+that one might apply.
 
 Some flags of the server change verdicts: repeat these flags with --serve-flag. If you can read the
 server's Deployment, verify reads the flags for exceptions and break-glass there. For resources of a

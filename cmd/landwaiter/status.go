@@ -162,6 +162,9 @@ func showAttention(s *screen, list []printedAttention) {
 		if v1beta1.IsWarning(a.Condition) {
 			said = a.Condition
 		}
+		if a.Partly {
+			said = "partly " + a.Condition
+		}
 		s.row(a.Source, said, a.Reason, cmp.Or(a.Message, "-"))
 	}
 }
@@ -176,6 +179,7 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 	}
 	counts := map[string]int{}
 	var exempt, unverified []string
+	var allowed []unverifiedRow
 	var running []printedNamespace // of exempt namespaces with images that fail
 	for _, n := range others {
 		if n.Exempt {
@@ -186,6 +190,9 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 		}
 		for result, count := range n.Counts {
 			counts[result] += count
+		}
+		for _, r := range n.Unverified {
+			allowed = append(allowed, unverifiedRow{string(n.Namespace), r})
 		}
 		if count := n.Counts[v1beta1.ReportSkip]; count > 0 {
 			unverified = append(unverified, fmt.Sprintf("%s (%d)", n.Namespace, count))
@@ -202,6 +209,7 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 	if len(exempt) > 0 {
 		s.row("exempt", strings.Join(exempt, ", ")+": Gatekeeper "+live.DoesToExempt)
 	}
+	showUnverified(s, allowed, true)
 	if len(running) > 0 {
 		s.section("RUNS IN EXEMPT NAMESPACES")
 		s.row("NAMESPACE", "RESULT", "WORKLOAD", "IMAGE")
@@ -241,7 +249,7 @@ func showNamespace(s *screen, n printedNamespace) {
 			}
 			continue
 		}
-		s.row(c.Kind, levelOf(c)+": "+cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
+		s.row(c.Kind, levelOf(c)+": "+cmp.Or(strings.Join(mapped(c.Applied, func(ref printedRef) string { return ref.String() + unusedIn(n, ref) }), ", "), c.Why))
 	}
 	if len(unknown) > 0 {
 		s.row("not known", strings.Join(unknown, ", ")+": you cannot read all resources that may apply")
@@ -256,6 +264,7 @@ func showNamespace(s *screen, n printedNamespace) {
 	}
 	showUndecided(s, n)
 	showImages(s, n)
+	showUnverified(s, mapped(n.Unverified, func(r printedRunning) unverifiedRow { return unverifiedRow{string(n.Namespace), r} }), false)
 	if len(n.Exceptions) > 0 {
 		s.section("EXCEPTIONS IN USE")
 		s.row("EXCEPTION", "ENDS", "WORKLOAD", "IMAGE")
@@ -298,6 +307,9 @@ func showImages(s *screen, n printedNamespace) {
 		when := "since " + cmp.Or(r.Since, "an unknown time")
 		if r.Looked != "" {
 			when += "; last looked at " + r.Looked + " (a newer signature shows with the next pod, or the next look)"
+		}
+		if r.ExemptImage != "" {
+			when += "; Gatekeeper admits it without asking Landwaiter, because exemptImages of the constraint has " + r.ExemptImage
 		}
 		showDetails(s, when, policy.Objection{Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact})
 	}

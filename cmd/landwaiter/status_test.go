@@ -77,6 +77,7 @@ func TestStatusOfManyNamespacesShowsWhatNeedsAttentionAndTotals(t *testing.T) {
 	}
 	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true, []live.Running{{Result: "fail", Workload: "Deployment/w", Image: "old:1"}}, map[string]int{"fail": 1}
 	status.Namespaces[2].Counts = map[string]int{"pass": 1, "skip": 3}
+	status.Namespaces[2].Unverified = []live.Running{{Result: "skip", Workload: "Deployment/base", Image: "base:1", Reason: "allowed without verification: rule 1 of VerificationPolicy n002/base"}}
 	status.Namespaces[7].BreakGlass = &live.BreakGlass{State: live.BreakGlassOpen, Until: "2026-11-30T10:00:00Z", Reason: "OPS-1"}
 	status.Namespaces[7].Gatekeeper = "deny"
 	printed := printableStatus(status)
@@ -93,6 +94,10 @@ NAMESPACES WITHOUT PROBLEMS: 199
 running       395 pass, 3 not verified
 not verified  n002 (3): rules allow these images without a look at signatures
 exempt        n001: Gatekeeper admits every pod, without asking Landwaiter
+
+RUNS WITHOUT VERIFICATION
+NAMESPACE  WORKLOAD         IMAGE   WHY
+n002       Deployment/base  base:1  allowed without verification: rule 1 of VerificationPolicy n002/base
 
 RUNS IN EXEMPT NAMESPACES
 NAMESPACE  RESULT  WORKLOAD      IMAGE

@@ -1,6 +1,12 @@
 package live
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
+)
 
 // DoesToExempt is Gatekeeper's action in an exempt namespace.
 const DoesToExempt = "admits every pod, without asking Landwaiter"
@@ -24,13 +30,34 @@ func (n NamespaceStatus) GatekeeperDoes() string {
 	return "not asked: no constraint matches all pods of the namespace"
 }
 
-// ButNotFor counts the images that are never verified, as the end of a sentence, "" if there are none.
-func (n NamespaceStatus) ButNotFor() string {
-	switch n.ExemptImages {
-	case 0:
-		return ""
-	case 1:
-		return ", but not for 1 exempt image or path (exemptImages of the constraint)"
+// exemptImages adds the entries of exemptImages, and marks the containers that run because of them.
+func (n *NamespaceStatus) exemptImages(entries []string) {
+	n.ExemptImages, n.exempted = len(entries), entries
+	for i := range n.Running {
+		for _, entry := range entries {
+			if n.Running[i].Result == v1beta1.ReportFail && constraint.LeftOut([]string{entry}, n.Running[i].Image) {
+				n.Running[i].ExemptImage = shown(entry)
+				break
+			}
+		}
 	}
-	return fmt.Sprintf(", but not for %d exempt images or paths (exemptImages of the constraint)", n.ExemptImages)
+}
+
+// ButNotFor counts and names the images that are never verified, as the end of a sentence, "" if there are none.
+func (n NamespaceStatus) ButNotFor() string {
+	if n.ExemptImages == 0 {
+		return ""
+	}
+	count := "1 exempt image or path"
+	if n.ExemptImages > 1 {
+		count = fmt.Sprintf("%d exempt images or paths", n.ExemptImages)
+	}
+	names := ""
+	if first := n.exempted[:min(len(n.exempted), maxExempted)]; len(first) > 0 {
+		names = ": " + shown(strings.Join(first, ", "))
+		if more := len(n.exempted) - len(first); more > 0 {
+			names += fmt.Sprintf(", and %d more", more)
+		}
+	}
+	return ", but not for " + count + " (exemptImages of the constraint" + names + ")"
 }

@@ -38,6 +38,8 @@ type Placed struct {
 	Why                       string
 	// Broken is the reason for which the resource is not Ready, "" if it is.
 	Broken string
+	// Unused says that no policy that applies asks for the resource.
+	Unused bool
 	// Denies is the unusable policy that makes the level of p deny every image; the zero value
 	// if there is none.
 	Denies policy.ObjectRef
@@ -111,6 +113,8 @@ func placedOf(object v1beta1.Object) (Placed, bool) {
 	if c := resource.Lacks(object, v1beta1.ConditionReady); c != nil {
 		p.Broken = shown(c.Reason)
 	}
+	c := resource.Lacks(object, v1beta1.ConditionEffective)
+	p.Unused = p.Broken == "" && c != nil && c.Reason == string(policy.ReasonUnused)
 	switch o := object.(type) {
 	case *v1beta1.VerificationPolicy:
 		p.Policy, p.Warns = o, o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
@@ -264,7 +268,7 @@ func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) St
 	}
 	s.Resources = append(s.Resources, wrong[verify.Cluster]...)
 	for _, name := range o.InNamespaces() {
-		n := &NamespaceStatus{Namespace: verify.Namespace(name), Counts: map[string]int{}, Running: []Running{}, Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Rules: []Choice{}, Contacts: []Contact{}}
+		n := &NamespaceStatus{Namespace: verify.Namespace(name), Counts: map[string]int{}, Running: []Running{}, Unverified: []Running{}, Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Rules: []Choice{}, Contacts: []Contact{}}
 		n.Resources = append([]Attention{}, wrong[n.Namespace]...)
 		r.describe(n)
 		s.Namespaces = append(s.Namespaces, *n)

@@ -51,6 +51,8 @@ const (
 	maxShownBytes = 1024
 	// maxNamed is the number of namespaces that a note names.
 	maxNamed = 10
+	// maxExempted is the number of entries of exemptImages that a line names.
+	maxExempted = 3
 	// maxLosses is the number of rules without images that are named, and maxLostImages the number of
 	// images of each.
 	maxLosses     = 20

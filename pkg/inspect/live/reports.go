@@ -109,7 +109,7 @@ func newReportReader(pages reportPages, now time.Time) *reportReader {
 func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 	n := r.found[namespace]
 	if n == nil {
-		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}, Running: []Running{}, Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Resources: []Attention{}, Rules: []Choice{}, Contacts: []Contact{}}
+		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}, Running: []Running{}, Unverified: []Running{}, Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Resources: []Attention{}, Rules: []Choice{}, Contacts: []Contact{}}
 		r.found[namespace] = n
 	}
 	n.Unread, n.Cut = r.unread[namespace] || r.unread[verify.Cluster], r.cut[namespace] || r.cut[verify.Cluster]
@@ -189,7 +189,11 @@ func (n *NamespaceStatus) running(r *reportResult) {
 		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), Since: moment(p[v1beta1.PropertySince]), Looked: moment(p[v1beta1.PropertyLooked]),
 		Signers: shown(p[v1beta1.PropertySigners]), Exception: shown(p[v1beta1.PropertyException]), ExceptionEnds: moment(p[v1beta1.PropertyExceptionEnds])}
 	n.All = append(n.All, made)
-	if r.Result != v1beta1.ReportPass && r.Result != v1beta1.ReportSkip {
+	switch r.Result {
+	case v1beta1.ReportPass:
+	case v1beta1.ReportSkip:
+		n.Unverified = append(n.Unverified, made)
+	default:
 		n.Running = append(n.Running, made)
 	}
 }

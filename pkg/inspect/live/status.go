@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -53,6 +52,8 @@ type NamespaceStatus struct {
 	Counts map[string]int `json:"counts"`
 	// Running are the containers that do not pass, the worst first.
 	Running []Running `json:"running"`
+	// Unverified are the containers whose images a rule allows without evidence, by image.
+	Unverified []Running `json:"unverified"`
 	// Undecided are the registries with undecided images in the last hour, the latest one first.
 	Undecided []Undecided `json:"undecided"`
 	// Denied are the images of new pods that failed verification in the last seven days, the latest
@@ -96,6 +97,8 @@ type NamespaceStatus struct {
 
 	// home says that resources here also decide in other namespaces of the Tenant.
 	home bool
+	// exempted are the entries of exemptImages.
+	exempted []string
 	// allowed has, for allowed images by their normalised names, since when they run.
 	allowed map[string]string
 }
@@ -132,6 +135,8 @@ type Running struct {
 	// Looked is when Landwaiter last looked for evidence of an image that fails: the report does not reflect later
 	// evidence.
 	Looked string `json:"looked,omitempty"`
+	// ExemptImage is the entry of a constraint's exemptImages for which Gatekeeper admits the image although it fails.
+	ExemptImage string `json:"exemptImage,omitempty"`
 	// Signers names those whose signatures or attestations were verified, "" if the report does not.
 	Signers string `json:"-"`
 	// Exception allows the image although a policy denies it, "" if none does, and ExceptionEnds is
@@ -173,6 +178,8 @@ type Attention struct {
 	Condition string           `json:"condition"` // Ready, Effective, ExpiresSoon, NeedsReview or Provisioned
 	Reason    string           `json:"reason"`
 	Message   string           `json:"message"`
+	// Partly says that the resource is effective, but not for all of its images.
+	Partly bool `json:"partly,omitempty"`
 }
 
 // NeedsAttention reports whether somebody must act: an unused resource is fine, but not an exception that
@@ -252,7 +259,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 			if n.BreakGlass = breakGlassOf(of, scope.BreakGlass, now); scope.Action != nil {
 				var left []string
 				n.Gatekeeper, n.Exempt, left = scope.Action(of.Name, of.Labels)
-				n.ExemptImages = len(left)
+				n.exemptImages(left)
 				s.SomeExempt = s.SomeExempt || scope.All && n.Gatekeeper == "" && !n.Exempt
 			}
 		}
@@ -283,42 +290,6 @@ func (r *reading) rules(ctx context.Context, scope Scope) error {
 		return r.everything(ctx)
 	}
 	return r.namespaces(ctx, scope.Namespaces, Change{})
-}
-
-// attention returns the resources whose conditions need attention, by namespace.
-func attention(o resource.Objects, now time.Time) map[verify.Namespace][]Attention {
-	found := map[verify.Namespace][]Attention{}
-	for _, object := range o.Resources {
-		if until, over := endedAt(object, now); over { // the conditions may be an hour old
-			at := verify.Namespace(object.GetNamespace())
-			found[at] = append(found[at], Attention{Source: resource.RefOf(object), Condition: v1beta1.ConditionEffective, Reason: string(policy.ReasonExpired),
-				Message: "it expired at " + until.UTC().Format(time.RFC3339) + " and allows nothing; delete it"})
-			continue
-		}
-		broken := resource.Lacks(object, v1beta1.ConditionReady) != nil
-		for _, c := range object.CommonStatus().Conditions {
-			wanted := metav1.ConditionTrue
-			if v1beta1.IsWarning(c.Type) {
-				wanted = metav1.ConditionFalse
-			}
-			if c.Status == wanted || broken && c.Type == v1beta1.ConditionEffective { // not Ready says more
-				continue
-			}
-			at := verify.Namespace(object.GetNamespace())
-			found[at] = append(found[at], Attention{Source: resource.RefOf(object), Condition: c.Type, Reason: shown(c.Reason), Message: shown(c.Message)})
-		}
-	}
-	for _, list := range found {
-		slices.SortFunc(list, func(a, b Attention) int {
-			return cmp.Or(cmp.Compare(urgency(a.Condition), urgency(b.Condition)), cmp.Compare(a.Source.String(), b.Source.String()))
-		})
-	}
-	return found
-}
-
-// urgency puts resources that deny first, and unused ones last.
-func urgency(condition string) int {
-	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon, v1beta1.ConditionNeedsReview, v1beta1.ConditionEffective}, condition)
 }
 
 // mandatory names the policies that apply in every namespace, including those of unknown scope.
@@ -355,6 +326,9 @@ func (n *NamespaceStatus) finish() {
 	}
 	slices.SortStableFunc(n.Running, func(a, b Running) int {
 		return cmp.Or(cmp.Compare(resultOrder(a.Result), resultOrder(b.Result)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
+	})
+	slices.SortStableFunc(n.Unverified, func(a, b Running) int {
+		return cmp.Or(cmp.Compare(a.Image, b.Image), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
 	})
 	slices.SortStableFunc(n.Denied, func(a, b Denial) int { return cmp.Compare(b.Last, a.Last) })
 	slices.SortStableFunc(n.Undecided, func(a, b Undecided) int { return cmp.Compare(b.Last, a.Last) })

@@ -123,14 +123,16 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	good := runsAs("r/good")
 	good[v1beta1.PropertySigners] = "sha256:a; https://issuer.example.com\nb"
 	p := reads(t, nil,
-		reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", good), resultOf("warn", "an exception", "excepted", excepted), resultOf("fail", "no\nsignature\x1b[31m", "bad", runsAs("r/bad"))),
+		reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", good), resultOf("skip", "allowed without verification: rule 2 of VerificationPolicy team/base", "free", runsAs("r/free")), resultOf("warn", "an exception", "excepted", excepted), resultOf("fail", "no\nsignature\x1b[31m", "bad", runsAs("r/bad"))),
 		reportOf("team", "landwaiter-running-1", "running", "landwaiter", resultOf("skip", "", "", map[string]any{v1beta1.PropertyLeftOut: "7"})),
 		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "older", "", deniedAt("r/older", yesterday.Add(-time.Hour))), resultOf("fail", "late", "shop", deniedAt("r/shop", yesterday)), resultOf("fail", "over", "", deniedAt("r/over", before))),
 		reportOf("other", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "secret", "", deniedAt("r/secret", yesterday))))
 	s := statusOf(t, p, one("team"))
 	require.Len(t, s.Namespaces, 1)
 	n := s.Namespaces[0]
-	require.Equal(t, map[string]int{"pass": 1, "warn": 1, "fail": 1}, n.Counts)
+	require.Equal(t, map[string]int{"pass": 1, "skip": 1, "warn": 1, "fail": 1}, n.Counts)
+	require.Len(t, n.Unverified, 1, "nobody is left out of the list")
+	require.Equal(t, "r/free allowed without verification: rule 2 of VerificationPolicy team/base", n.Unverified[0].Image+" "+n.Unverified[0].Reason)
 	require.Equal(t, 7, n.LeftOut)
 	require.Equal(t, []string{"r/bad", "r/excepted"}, []string{n.Running[0].Image, n.Running[1].Image}, "the worst first")
 	require.Equal(t, "no signature [31m", n.Running[0].Reason)
@@ -327,4 +329,24 @@ func TestStatusSaysHowOldItIsWhileLandwaiterMayNotAnswer(t *testing.T) {
 	s = statusOf(t, p, scope)
 	require.Contains(t, s.Notes(), "you cannot get leases.coordination.k8s.io in namespace landwaiter-system, so nobody can tell from here whether Landwaiter still answers and this is up to date, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago; a cluster admin can, with landwaiter check")
 	require.False(t, s.Unknown(), "most teams may not")
+}
+
+func TestAnImageThatFailsAndIsExemptSaysByWhichEntry(t *testing.T) {
+	p := reads(t, nil, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("fail", "no signature", "tool", runsAs("r/other/tool:v1")), resultOf("fail", "no signature", "bad", runsAs("r/bad"))))
+	scope := one("team")
+	scope.Action = func(string, map[string]string) (string, bool, []string) {
+		return "deny", false, []string{"r/a", "r/other/*", "r/b", "r/c"}
+	}
+	n := statusOf(t, p, scope).Namespaces[0]
+	require.Equal(t, []string{"r/bad ", "r/other/tool:v1 r/other/*"}, []string{n.Running[0].Image + " " + n.Running[0].ExemptImage, n.Running[1].Image + " " + n.Running[1].ExemptImage})
+	require.Equal(t, 4, n.ExemptImages)
+	require.Equal(t, ", but not for 4 exempt images or paths (exemptImages of the constraint: r/a, r/other/*, r/b, and 1 more)", n.ButNotFor())
+}
+
+func TestAnExceptionThatMandatoryPoliciesLimitIsListed(t *testing.T) {
+	x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "move"}, Spec: v1beta1.ExceptionSpec{Until: "2100-01-01T00:00:00Z"}}
+	x.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}, {Type: "Effective", Status: "True", Reason: string(policy.ReasonMandatoryHolds), Message: "it allows some"}}
+	s := statusOf(t, reads(t, nil, x), one("team"))
+	require.Equal(t, []Attention{{Source: policy.ObjectRef{Kind: "Exception", Namespace: "team", Name: "move"}, Condition: "Effective", Reason: "MandatoryHolds", Message: "it allows some", Partly: true}}, s.Namespaces[0].Resources)
+	require.True(t, s.NeedsAttention())
 }

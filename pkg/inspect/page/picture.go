@@ -164,6 +164,8 @@ func boxOf(n live.NamespaceStatus, r live.Placed) box {
 		if r.Policy != nil {
 			b.Deny = pathWhatIf + "?" + url.Values{"namespace": {string(n.Namespace)}, "deny": {r.Ref.String()}}.Encode()
 		}
+	case r.Applies && r.Unused:
+		b.State, b.Says = boxPartly, "applies, but no policy asks for it"
 	case r.Applies:
 		b.State, b.Says = boxApplies, "applies"
 	case r.ForMandatory:

@@ -9,6 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
 // observed is how serve runs in the cluster, nil if that is unknown, and then why.
@@ -31,6 +32,7 @@ func (f *serviceFlags) enforced(ctx context.Context, person *live.Person, scope 
 	if scope.Stopped, scope.Unwatched, err = check.ReadStopped(ctx, person.Client(), f.installed.Namespace, time.Now()); err != nil {
 		return err
 	}
+	scope.LeftOut = constraint.LeftOut
 	scope.Action, err = check.ReadActions(ctx, person.Client())
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
 // DoesToExempt is Gatekeeper's action in an exempt namespace.
@@ -31,11 +30,14 @@ func (n NamespaceStatus) GatekeeperDoes() string {
 }
 
 // exemptImages adds the entries of exemptImages, and marks the containers that run because of them.
-func (n *NamespaceStatus) exemptImages(entries []string) {
+func (n *NamespaceStatus) exemptImages(entries []string, leftOut func(entries []string, image string) bool) {
 	n.ExemptImages, n.exempted = len(entries), entries
+	if leftOut == nil {
+		return
+	}
 	for i := range n.Running {
 		for _, entry := range entries {
-			if n.Running[i].Result == v1beta1.ReportFail && constraint.LeftOut([]string{entry}, n.Running[i].Image) {
+			if n.Running[i].Result == v1beta1.ReportFail && leftOut([]string{entry}, n.Running[i].Image) {
 				n.Running[i].ExemptImage = shown(entry)
 				break
 			}

@@ -33,6 +33,8 @@ type Scope struct {
 	// allowed, "" if unknown, whether the namespace is exempt, and the entries of exemptImages that it
 	// never asks about. A status needs it.
 	Action func(name string, labels map[string]string) (action string, exempt bool, images []string)
+	// LeftOut reports whether such entries match an image. A status needs it.
+	LeftOut func(entries []string, image string) bool
 	// Stopped is when Landwaiter last renewed its Lease, if that is too long ago. It is zero otherwise, or if the person
 	// may not read it. A status needs it.
 	Stopped time.Time

@@ -259,7 +259,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 			if n.BreakGlass = breakGlassOf(of, scope.BreakGlass, now); scope.Action != nil {
 				var left []string
 				n.Gatekeeper, n.Exempt, left = scope.Action(of.Name, of.Labels)
-				n.exemptImages(left)
+				n.exemptImages(left, scope.LeftOut)
 				s.SomeExempt = s.SomeExempt || scope.All && n.Gatekeeper == "" && !n.Exempt
 			}
 		}

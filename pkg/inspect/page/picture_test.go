@@ -60,11 +60,9 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 	shadowed.Applies, shadowed.Instead, warns.Warns = false, "namespace", true
 	broken, idle := placed("broken"), shadowed
 	broken.Broken, idle.Broken, idle.Ref.Name = "Invalid", "Invalid", "idle"
-	unused := placed("unused")
-	unused.Unused = true
 	beside := placed("beside")
 	beside.Denies = broken.Ref
-	n := ruledBy(placed("p"), shadowed, warns, verifier, broken, idle, beside, unused)
+	n := ruledBy(placed("p"), shadowed, warns, verifier, broken, idle, beside)
 	n.Levels[0].Unread = []string{"Store"}
 	n.Rules = []live.Choice{{Kind: "Store", Level: live.LevelUnknown}}
 	states := map[string]string{}
@@ -78,7 +76,6 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 		"Cluster ClusterVerificationPolicy beside":   "broken: denied: broken is broken",
 		"Cluster ClusterVerificationPolicy broken":   "broken: broken: Invalid",
 		"Cluster ClusterVerificationPolicy idle":     "shadowed: shadowed by the namespace",
-		"Cluster ClusterVerificationPolicy unused":   "partly: applies, but no policy asks for it",
 		"Cluster ClusterVerificationPolicy p":        "applies: applies",
 		"Cluster ClusterVerificationPolicy shadowed": "shadowed: shadowed by the namespace",
 		"Cluster ClusterVerificationPolicy warns":    "warns: only warns",
@@ -158,4 +155,10 @@ func TestEqualConditionsAreOneRow(t *testing.T) {
 	require.Contains(t, text, "105 resources, such as <bdi>Verifier shop/v0</bdi>")
 	require.Contains(t, text, "and 5 more")
 	require.Contains(t, text, `<th scope="row"><bdi>Store shop/s</bdi></th>`)
+}
+
+func TestAVerifierThatNoPolicyAsksForDoesNotSimplyApply(t *testing.T) {
+	unused := placed("unused")
+	unused.Unused = true
+	require.Equal(t, "applies, but no policy asks for it", boxOf(ruledBy(unused), unused).Says)
 }

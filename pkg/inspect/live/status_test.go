@@ -337,7 +337,9 @@ func TestAnImageThatFailsAndIsExemptSaysByWhichEntry(t *testing.T) {
 	scope.Action = func(string, map[string]string) (string, bool, []string) {
 		return "deny", false, []string{"r/a", "r/other/*", "r/b", "r/c"}
 	}
-	scope.LeftOut = func(entries []string, image string) bool { return entries[0] == "r/other/*" && image == "r/other/tool:v1" }
+	scope.LeftOut = func(entries []string, image string) bool {
+		return entries[0] == "r/other/*" && image == "r/other/tool:v1"
+	}
 	n := statusOf(t, p, scope).Namespaces[0]
 	require.Equal(t, []string{"r/bad ", "r/other/tool:v1 r/other/*"}, []string{n.Running[0].Image + " " + n.Running[0].ExemptImage, n.Running[1].Image + " " + n.Running[1].ExemptImage})
 	require.Equal(t, 4, n.ExemptImages)

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // Share is a part of what an account writes that has limits of its own, in bytes of memory.
@@ -22,6 +21,7 @@ const (
 	References
 )
 
+// String names what is in a share.
 func (s Share) String() string {
 	return [...]string{"resources", "Exceptions", "Secrets, ConfigMaps and ServiceAccounts"}[s]
 }
@@ -63,8 +63,9 @@ type place struct {
 	size  int
 }
 
+// total is a share of an account: of a namespace, or of the namespaces of a Tenant.
 type total struct {
-	account verify.Account
+	account string // in words
 	share   Share
 }
 
@@ -87,7 +88,7 @@ func (r *Room) Keep(object v1beta1.Object) error {
 
 // Take replaces what is kept of key by size bytes. If an account has no room for them, it returns
 // the account and its limit, and nothing is kept of key.
-func (r *Room) Take(share Share, namespace string, key any, size int) (full verify.Account, limit int) {
+func (r *Room) Take(share Share, namespace string, key any, size int) (full string, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.put(namespace, key, place{})
@@ -149,19 +150,19 @@ func (r *Room) Hold(tenants *Tenants) {
 
 // accounts returns the account of a namespace alone, and that of its Tenant, "" if it counts for
 // none.
-func (r *Room) accounts(namespace string) (own, tenant verify.Account) {
-	own = verify.Namespace(namespace).Account()
+func (r *Room) accounts(namespace string) (own, tenant string) {
+	own = "namespace " + namespace
 	if r.tenants == nil {
 		return own, ""
 	}
 	if holder := r.tenants.Holder(namespace); holder != nil && holder.Spec.HomeNamespace != namespace {
-		tenant = verify.TenantAccount(holder.Name)
+		tenant = "Tenant " + holder.Name
 	}
 	return own, tenant
 }
 
 // admit adds what is kept of key, or returns the account that has no room for it.
-func (r *Room) admit(namespace string, key any, p place) (full verify.Account, limit int) {
+func (r *Room) admit(namespace string, key any, p place) (full string, limit int) {
 	own, tenant := r.accounts(namespace)
 	limit, together := p.share.Limits()
 	switch {

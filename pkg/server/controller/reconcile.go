@@ -154,11 +154,8 @@ func (c *Controller) readDropped(ctx context.Context, level verify.Namespace, re
 			continue
 		}
 		whole := kind.New()
-		if err := c.api.Get(ctx, client.ObjectKeyFromObject(object), whole); err != nil {
-			c.log.WithField("namespace", level.Label()).WithError(err).Debug("cannot read a spec, will try again")
-			continue
-		}
-		if versionOf(whole) == versionOf(object) && resource.Keep(whole) == nil { // else the cache will see the change
+		err := c.api.Get(ctx, client.ObjectKeyFromObject(object), whole)                        // what fails is tried again: see swap
+		if err == nil && versionOf(whole) == versionOf(object) && resource.Keep(whole) == nil { // else the cache will see the change
 			resources[slices.Index(resources, object)] = whole
 		}
 	}

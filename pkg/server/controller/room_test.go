@@ -98,7 +98,7 @@ func TestWhatIsKeptOfTheSecretsOfATenantIsBounded(t *testing.T) {
 	}
 	require.Equal(t, map[bool]int{false: 16, true: 4}, kept, "of 24 MB of the Tenant: all 4 of its home, and 12 others")
 	require.Len(t, o.Broken, 8)
-	require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of tenant iris that resources name may take 12288 KiB together")
+	require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of Tenant iris that resources name may take 12288 KiB together")
 
 	for namespace := range wanted {
 		b.secrets.set.Want(namespace, nil)

@@ -145,7 +145,7 @@ func (w *secretWatches) take(key *policy.ObjectRef, object runtime.Object) error
 	size, refusal := sizeOf(object)
 	if full, limit := w.room.Take(resource.References, key.Namespace, key, size); full != "" {
 		return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it has %d KiB, and the Secrets, ConfigMaps and ServiceAccounts of %s that resources name may take %d KiB together: make it or others smaller, or delete what names them",
-			size>>10, full.Describe(), limit>>10))
+			size>>10, full, limit>>10))
 	}
 	return refusal
 }

@@ -32,7 +32,7 @@ func TestADeveloperLearnsAtOnceOfEveryPolicyThatBlocksAndWhomToAsk(t *testing.T)
 	w.apply(t, trustStore(ns, "keys", w.teamA)+verifier(ns, "release", "keys")+
 		policy(ns, "release", `{contact: "#team-a on chat.example.com", rules: [{images: ["**"], require: [{anyOf: [release]}]}]}`))
 	w.during(t, header("", "VerificationPolicy", "e2e-blocks")+`spec: {scope: Mandatory, contact: security@example.com, defaultAction: Allow, rules: [{images: ["`+pattern(image)+`"], require: [{anyOf: [platform-signature]}]}]}`)
-	own, mandatory := "VerificationPolicy "+ns+"/release requires a valid signature for release", "ClusterVerificationPolicy e2e-blocks requires a valid signature for platform-signature"
+	own, mandatory := "VerificationPolicy "+ns+"/release requires a valid signature for release", "mandatory ClusterVerificationPolicy e2e-blocks requires a valid signature for platform-signature"
 
 	// One denial says both, each with whom to ask and the command.
 	w.denied(t, ns, image, own, "Ask: #team-a on chat.example.com", mandatory, "Ask: security@example.com")
@@ -87,7 +87,7 @@ func TestAnExceptionUnderAMandatoryPolicySaysThatItNeedsOverrideMandatory(t *tes
 		return header("", "VerificationPolicy", "e2e-holds") + `spec: {scope: Mandatory, defaultAction: Allow, rules: [{images: ["` + pattern(image) + `"], ` + rule + `}]}`
 	}
 	w.during(t, mandatory("require: [{anyOf: [platform-signature]}]"))
-	w.denied(t, ns, image, "in namespace "+ns+": ClusterVerificationPolicy e2e-holds requires", "To fix: ClusterException e2e-lifts covers the image, but it needs overrideMandatory: ask a cluster admin to set it; or run the command. Command: cosign sign --key KEY ")
+	w.denied(t, ns, image, "in namespace "+ns+": mandatory ClusterVerificationPolicy e2e-holds requires", "To fix: ClusterException e2e-lifts covers the image, but it needs overrideMandatory: ask a cluster admin to set it; or run the command. Command: cosign sign --key KEY ")
 	said := w.effective(t, &v1beta1.ClusterException{}, "", "e2e-lifts", metav1.ConditionTrue, "MandatoryHolds")
 	require.Contains(t, said.Message, "ClusterVerificationPolicy e2e-holds")
 	require.Contains(t, said.Message, "it needs overrideMandatory")

@@ -210,7 +210,7 @@ func TestAnyOrderOfChangesIsAsIfEverythingWereCompiled(t *testing.T) {
 			for _, namespace := range append(slices.Clone(levels), "undeclared") {
 				require.Equal(t, told(whole, namespace), told(snapshot, namespace), "seed %d, step %d, change of %q, namespace %q:\n%s", seed, step, level, namespace, strings.Join(s.has[namespace], "\n---\n"))
 			}
-			changed, _ := snapshot.ChangedSince(before)
+			changed := snapshot.ChangedSince(before)
 			changes++
 			kept += len(snapshot.Namespaces()) - len(changed)
 		}

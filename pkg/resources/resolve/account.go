@@ -88,17 +88,20 @@ func (s *Snapshot) excesses(namespaces []verify.Namespace) map[verify.Namespace]
 }
 
 // past returns which limit the sum of a share of a Tenant's namespaces is past, and the namespaces
-// that are denied for it. If too many bytes were written, nobody knows all specs, so these are all but home.
+// that are denied for it. If too many bytes were written, nobody knows all specs, so these are all
+// but home.
 func (s *Snapshot) past(tenant *v1beta1.Tenant, share resource.Share, sum amount) (bound, []verify.Namespace) {
+	_, most := share.Limits()
+	heaviest := [...]int{maxAccountWeight, maxAccountExceptionWeight}[share]
+	if sum.bytes <= most && sum.weight <= heaviest {
+		return within, nil
+	}
 	all := slices.Clone(s.Candidates()[tenant.Name])
-	if _, limit := share.Limits(); sum.bytes > limit {
+	if sum.bytes > most {
 		return byBytes, slices.DeleteFunc(all, func(n verify.Namespace) bool { return string(n) == tenant.Spec.HomeNamespace })
 	}
-	if limit := [...]int{maxAccountWeight, maxAccountExceptionWeight}[share]; sum.weight > limit {
-		account := slices.DeleteFunc(all, func(n verify.Namespace) bool { return s.accountOf(n, tenant) != verify.TenantAccount(tenant.Name) })
-		return byWeight, s.heaviest(account, verify.Namespace(tenant.Spec.HomeNamespace), share, limit)
-	}
-	return within, nil
+	account := slices.DeleteFunc(all, func(n verify.Namespace) bool { return s.accountOf(n, tenant) != verify.TenantAccount(tenant.Name) })
+	return byWeight, s.heaviest(account, verify.Namespace(tenant.Spec.HomeNamespace), share, heaviest)
 }
 
 // heaviest returns those of a Tenant's namespaces whose weights do not fit into a limit together.

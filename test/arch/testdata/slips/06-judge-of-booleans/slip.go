@@ -7,8 +7,8 @@ import (
 )
 
 func allowing(l verify.Tier) (verify.Tier, verify.Tier, verify.Judge) {
-	l.OnlyWarnings = true                        // want "l.OnlyWarnings undefined"
+	l.OnlyWarnings = true                       // want "l.OnlyWarnings undefined"
 	lax := verify.Tier{Default: policy.Allowed} // want "unknown field Default in struct literal of type verify.Tier"
-	judge := verify.Judge{rest: 1}               // want "cannot refer to unexported field rest in struct literal of type verify.Judge"
+	judge := verify.Judge{rest: 1}              // want "cannot refer to unexported field rest in struct literal of type verify.Judge"
 	return l, lax, judge
 }

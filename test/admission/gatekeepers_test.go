@@ -15,9 +15,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -53,7 +55,19 @@ func severalGatekeepers(t *testing.T) *gatekeepers {
 		}
 	}
 	w.through(t, 0)
-	require.NoError(t, w.prepare(suite.Within(t)))
+	require.NoError(t, w.resources(suite.Within(t)))
+	// A denial from before the rules are in force would be repeated for three minutes.
+	suite.Eventually(t, func(ctx context.Context) error {
+		rules := &v1beta1.ClusterVerificationPolicy{}
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: "signed"}, rules); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(rules.CommonStatus().Conditions, v1beta1.ConditionReady) {
+			return errors.New("the rules are not in force")
+		}
+		return nil
+	})
+	require.NoError(t, w.inForce(suite.Within(t)))
 	return w
 }
 

@@ -64,7 +64,15 @@ var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*worl
 
 // prepare makes images and what the cluster says of namespaces that say nothing:
 // images must be signed by the platform.
-func (w *world) prepare(ctx context.Context) (err error) {
+func (w *world) prepare(ctx context.Context) error {
+	if err := w.resources(ctx); err != nil {
+		return err
+	}
+	return w.inForce(ctx)
+}
+
+// resources makes keys, images and the rules of the cluster.
+func (w *world) resources(ctx context.Context) (err error) {
 	for _, key := range []**fixture.CosignKey{&w.platform, &w.teamA, &w.teamB} {
 		if *key, err = fixture.NewCosignKey(fixture.ECDSAP256); err != nil {
 			return err
@@ -89,9 +97,11 @@ func (w *world) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := w.Apply(ctx, objects...); err != nil {
-		return err
-	}
+	return w.Apply(ctx, objects...)
+}
+
+// inForce waits until Gatekeeper answers by these rules.
+func (w *world) inForce(ctx context.Context) error {
 	// The constraint is there once an unsigned image is denied by it, and the
 	// cluster's resources once a signed one is admitted.
 	return cluster.Until(ctx, func(ctx context.Context) error {

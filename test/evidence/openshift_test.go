@@ -51,7 +51,7 @@ func TestImagesOfOpenShiftsInternalRegistryAreVerified(t *testing.T) {
 	for _, host := range []string{service, long} {
 		s.requireVerdict(t, gatekeeper.Allowed, "team-a", host+r.image)
 	}
-	s.requireVerdict(t, gatekeeper.Denied, "team-b", service+r.image, "refuses access", "imagePullSecrets")
+	s.requireVerdict(t, gatekeeper.Denied, "team-b", service+r.image, "refuses access", "renew the login")
 
 	// The service CA is replaced every 26 months; a token at any time.
 	s.write(t, "cluster", cluster(pulls("landwaiter-pull")))

@@ -68,7 +68,11 @@ func TestATeamOfManyKeysAndLargeRegularExpressionsLeavesTheOthersTheirMemory(t *
 		identities[i] = map[string]any{"issuer": "https://issuer.example.com", "subjectRegExp": fmt.Sprintf("(?:a?b?c?d?){200}%d", i)}
 	}
 	hoarding(t, c, func(prefix string) {
-		suite.Apply(t, c, trust("hoard", prefix+"-keys", strings.Repeat(string(key.PEM), 500)))
+		keys := suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-keys, namespace: hoard}}", prefix) // too long for a spec
+		keys.Object["data"] = map[string]any{"keys": strings.Repeat(string(key.PEM), 500)}
+		store := suite.Resource("TrustStore", "hoard", prefix+"-keys", fmt.Sprintf("{type: PublicKeys, source: {configMapKeyRef: {name: %s-keys, key: keys}}}", prefix))
+		require.NoError(t, c.Client.Create(suite.Within(t), keys))
+		require.NoError(t, c.Client.Create(suite.Within(t), store))
 		for i := range 64 {
 			keyed := suite.Resource("Verifier", "hoard", fmt.Sprintf("%s-keys-%d", prefix, i), fmt.Sprintf("{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %s-keys}], insecureIgnoreTransparencyLog: true}}}", prefix))
 			keyless := suite.Resource("Verifier", "hoard", fmt.Sprintf("%s-identities-%d", prefix, i), "{}")

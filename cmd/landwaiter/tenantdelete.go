@@ -200,7 +200,7 @@ func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, left operat
 	if home == "" { // the Tenant was already gone, and its rules with it
 		return p
 	}
-	if !slices.Contains(d.Deleted, home) {
+	if len(left.Rules) > 0 && !slices.Contains(d.Deleted, home) {
 		p.Rules, p.DeleteRules = rulesLeft(left.Rules, home)
 	}
 	stay := slices.Concat(d.Kept, d.Adopted, tenant.Spec.Namespaces) // a Tenant's rules apply in the namespaces that it lists, adopted or not
@@ -224,7 +224,7 @@ func rulesLeft(rules []policy.ObjectRef, home string) (names []string, command s
 			plurals = append(plurals, kind.Plural+"."+v1beta1.Group)
 		}
 	}
-	return append([]string{}, names...), "kubectl delete --namespace " + resource.ShellWord(home) + " --all " + strings.Join(slices.Compact(plurals), ",")
+	return names, "kubectl delete --namespace " + resource.ShellWord(home) + " --all " + strings.Join(slices.Compact(plurals), ",")
 }
 
 // disconnected returns the namespaces whose network policy of the Tenant stays without the label that it selects. One
@@ -278,12 +278,12 @@ func (p printedDeleted) show(s *screen) {
 		s.line("These %s in force in the home namespace: %s. To delete: %s", stay, firstNames(p.Rules), p.DeleteRules)
 	}
 	if len(p.Disconnected) > 0 {
-		ends := "ends"
+		ends, keep := "ends", "To allow it again, create"
 		if p.DryRun {
-			ends = "would end"
+			ends, keep = "would end", "To keep it, first create"
 		}
-		s.line("Network traffic between %s %s, because network policy %s selects a label that the Tenant's namespaces lose. To keep the traffic, first allow it with a NetworkPolicy that selects the namespaces by the label kubernetes.io/metadata.name.",
-			firstNames(p.Disconnected), ends, onboard.SameTenantPolicy)
+		s.line("Network traffic between %s %s, because network policy %s selects a label that the Tenant's namespaces lose. %s a NetworkPolicy that selects the namespaces by the label kubernetes.io/metadata.name.",
+			firstNames(p.Disconnected), ends, onboard.SameTenantPolicy, keep)
 	}
 	if p.Preview != "" {
 		s.line("To see which verdicts change: %s", p.Preview)

@@ -41,7 +41,10 @@ func TestADeletionSaysWhoseRulesEndAndWhatStays(t *testing.T) {
 		"rules go with their namespace": {deletion: operator.Deletion{Deleted: []string{"delta"}}, left: rules},
 		"network traffic ends": {deletion: operator.Deletion{Kept: []string{"delta"}, Report: operator.Report{Outcomes: []operator.Outcome{released("delta-web"), released("checkout")}}},
 			want: "Network traffic between checkout, delta-web would end, because network policy allow-same-tenant selects a label that the Tenant's namespaces lose. " +
-				"To keep the traffic, first allow it with a NetworkPolicy that selects the namespaces by the label kubernetes.io/metadata.name.\n"},
+				"To keep it, first create a NetworkPolicy that selects the namespaces by the label kubernetes.io/metadata.name.\n"},
+		"network traffic has ended": {real: true, deletion: operator.Deletion{Kept: []string{"delta"}, Report: operator.Report{Outcomes: []operator.Outcome{released("delta-web"), released("checkout")}}},
+			want: "Network traffic between checkout, delta-web ends, because network policy allow-same-tenant selects a label that the Tenant's namespaces lose. " +
+				"To allow it again, create a NetworkPolicy that selects the namespaces by the label kubernetes.io/metadata.name.\n"},
 		"one namespace keeps its traffic":          {deletion: operator.Deletion{Kept: []string{"delta"}, Report: operator.Report{Outcomes: []operator.Outcome{released("delta")}}}},
 		"it is deleted, and previews are too late": {real: true, deletion: operator.Deletion{Kept: []string{"delta-web"}}, want: "The rules of home namespace delta no longer apply in delta-web: the cluster's rules may admit images there that are denied now, or deny others.\n"},
 	} {
@@ -53,6 +56,8 @@ func TestADeletionSaysWhoseRulesEndAndWhatStays(t *testing.T) {
 			require.NoError(t, show(&out, printableDeletion(tenant, &c.deletion, c.left, !c.real)))
 			_, after, _ := bytes.Cut(out.Bytes(), []byte("\n"))
 			require.Equal(t, c.want, string(after))
+			printed := printableDeletion(tenant, &c.deletion, c.left, !c.real)
+			require.Equal(t, len(printed.Rules) > 0, printed.DeleteRules != "", "no command without rules to delete")
 		})
 	}
 }

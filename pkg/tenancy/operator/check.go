@@ -125,10 +125,15 @@ func (c *checker) orphans() {
 		namespace := &c.namespaces[i]
 		tenant := namespace.Labels[v1beta1.LabelTenant]
 		if tenant != "" && c.tenants.Named(tenant) == nil {
-			c.add("", resource.Finding{ID: findingNoTenant, Object: policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name},
-				Message: fmt.Sprintf("names Tenant %s, which does not exist, but its bindings may", tenant), Command: "landwaiter tenant delete " + resource.ShellWord(tenant) + " --yes"})
+			c.withoutTenant(policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name}, tenant, "names Tenant %s, which does not exist, but its bindings may")
 		}
 	}
+}
+
+// withoutTenant finds an object that outlived its Tenant. The message has a verb for the Tenant's name.
+func (c *checker) withoutTenant(object policy.ObjectRef, tenant, message string) {
+	c.add("", resource.Finding{ID: findingNoTenant, Object: object, Message: fmt.Sprintf(message, tenant),
+		Command: "landwaiter tenant delete " + resource.ShellWord(tenant) + " --yes"})
 }
 
 // tenant checks one Tenant.

@@ -132,8 +132,8 @@ func (c *checker) staleReader(binding *rbacv1.ClusterRoleBinding) {
 	if tenant == "" || binding.Labels[v1beta1.LabelOwner] != v1beta1.OwnerPlatform || binding.Name != onboard.TenantReader(tenant) || c.tenants.Named(tenant) != nil {
 		return
 	}
-	c.add("", resource.Finding{ID: findingNoTenant, Object: policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name},
-		Message: fmt.Sprintf("would let the people of Tenant %s, which does not exist, read another Tenant of that name", tenant), Command: "landwaiter tenant delete " + resource.ShellWord(tenant) + " --yes"})
+	c.withoutTenant(policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name}, tenant,
+		"would let the people of Tenant %s, which does not exist, read another Tenant of that name")
 }
 
 // makersBy finds the subjects that one binding lets create namespaces, or makes the platform.

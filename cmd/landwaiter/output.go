@@ -65,7 +65,7 @@ type (
 	printedRef             = policy.ObjectRef
 	printedOther           = policy.Objection
 	printedNamespace       = live.NamespaceStatus
-	printedRunning         = live.Running      //nolint:unused // a part of printedNamespace
+	printedRunning         = live.Running
 	printedUndecided       = live.Undecided    //nolint:unused // a part of printedNamespace
 	printedDenied          = live.Denial       //nolint:unused // a part of printedNamespace
 	printedExcused         = live.ExceptionUse //nolint:unused // a part of printedNamespace

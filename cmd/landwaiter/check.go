@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ grants all permissions that check needs, and none for Secrets. Without permissio
 in the whole cluster, check reads those of one namespace (-n) and of its home namespace.
 
 --tenants compares every Tenant with the cluster, --tenant only the named Tenant. If you cannot
-list Tenants, check compares one namespace (-n) and the home namespace of its Tenant.
+list Tenants, check compares only the home namespace of your Tenant, and one other with -n.
 
 --isolation impersonates the people and ServiceAccounts of each Tenant, and sends requests that
 must be refused. All requests are dry runs. It reads no Secrets.
@@ -229,18 +230,21 @@ func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *
 	return f.end(cmd, printed)
 }
 
-// own checks a namespace of the person's own team, and its home namespace. refused is why the whole cluster is not
-// checked.
+// own checks a namespace of the person's own team, and its home namespace. Without --namespace, --tenant checks the
+// home namespace alone. refused is why the whole cluster is not checked.
 func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.Engine, refused error) ([]resource.Finding, []resource.Unchecked, error) {
-	_, namespace, err := f.by.scope(false)
-	if err != nil {
-		return nil, nil, err
+	name, namespace := f.tenant, ""
+	if name == "" || *f.by.Namespace != "" {
+		_, ns, err := f.by.scope(false)
+		if err != nil {
+			return nil, nil, err
+		}
+		var found corev1.Namespace
+		if err := c.Get(ctx, client.ObjectKey{Name: string(ns)}, &found); err != nil {
+			return nil, nil, fmt.Errorf("%w; and get namespace %s: %w", refused, ns, err)
+		}
+		name, namespace = found.Labels[v1beta1.LabelTenant], found.Name
 	}
-	var found corev1.Namespace
-	if err := c.Get(ctx, client.ObjectKey{Name: string(namespace)}, &found); err != nil {
-		return nil, nil, fmt.Errorf("%w; and get namespace %s: %w", refused, namespace, err)
-	}
-	name := found.Labels[v1beta1.LabelTenant]
 	if name == "" || f.tenant != "" && f.tenant != name {
 		return nil, nil, fmt.Errorf("%w; to check a namespace of your team, name it with --namespace", refused)
 	}
@@ -248,7 +252,7 @@ func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, &tenant); err != nil {
 		return nil, nil, fmt.Errorf("%w; landwaiter tenant add %s lets a team read its own Tenant: %w", refused, name, err)
 	}
-	return engine.CheckOwn(ctx, &tenant, string(namespace))
+	return engine.CheckOwn(ctx, &tenant, cmp.Or(namespace, tenant.Spec.HomeNamespace))
 }
 
 // isolated tries whether teams are isolated.

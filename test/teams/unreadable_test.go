@@ -99,6 +99,10 @@ func TestATeamAdminReadsTheRulesOfTheClusterAndNoOtherTeam(t *testing.T) {
 	require.Equal(t, 2, check.Code, check.Stdout+check.Stderr)
 	require.Contains(t, check.Stdout, "not checked: you cannot list Tenants and namespaces:\n    Conflict, Drift, LeftoverBinding, NoTenant\n")
 	require.NotContains(t, check.Stdout+check.Stderr, "unseen")
+	home = ada.Run(t, "", "check", "--tenant", "read")
+	require.Equal(t, 2, home.Code, home.Stdout+home.Stderr)
+	require.Contains(t, home.Stdout, "not checked: you cannot list Tenants and namespaces:")
+	require.NotZero(t, eve.Run(t, "", "check", "--tenant", "read").Code)
 	other := eve.Run(t, "", "check", "--tenant", "read", "-n", "read-web")
 	require.NotZero(t, other.Code, other.Stdout+other.Stderr)
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"testing"
 
@@ -22,6 +23,7 @@ func readDeps(t *testing.T, packages ...string) map[string][]string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Deps"}, packages...)...)
 	command.Dir = root
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile and the Dockerfile, on machines with a C compiler too
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	output, err := command.Output()
@@ -99,10 +101,13 @@ func TestNoProgramCarriesAnythingOfTheTests(t *testing.T) {
 	}
 }
 
-// Built as the Makefile, the Dockerfile and releases build them, they have no loader of Go plugins, and
+// built has the build tags of the Makefile, the Dockerfile and releases.
+const built = "-tags=kustomize_disable_go_plugin_support,grpcnotrace"
+
+// Built as releases are, they have no loader of Go plugins, and
 // the server no pages of gRPC's traces.
 func TestNoProgramLoadsCode(t *testing.T) {
-	deps := readDeps(t, "-tags=kustomize_disable_go_plugin_support,grpcnotrace", "./cmd/...")
+	deps := readDeps(t, built, "./cmd/...")
 	for _, program := range programs() {
 		require.NotEmpty(t, deps[program], program)
 		require.NotContains(t, deps[program], "plugin", program)
@@ -128,7 +133,7 @@ func forPeople(deps []string) (found []string) {
 const mostOfServer = 1510
 
 func TestTheServerCarriesNothingThatOnlyPeopleRun(t *testing.T) {
-	deps := readDeps(t, "./cmd/...")
+	deps := readDeps(t, built, "./cmd/...")
 	require.Empty(t, forPeople(deps["cmd/landwaiter-server"]))
 	require.NotEmpty(t, forPeople(deps["cmd/landwaiter"]))
 	require.LessOrEqual(t, len(deps["cmd/landwaiter-server"]), mostOfServer, "it gets a library: is it worth what every admission's reviewer reads?")

@@ -125,7 +125,7 @@ func granted() []string {
 		"reader | own | namespace | get",
 		"cluster-reader | cluster | cluster cluster-policy | " + read,
 		"tenant-reader | cluster | cluster-teams tenants | " + read,
-		"checker | own home other other-home | rules wishes binding guarded-binding | " + read,
+		"checker | own home other other-home | rules wishes team network binding flux pods " + guarded + " | " + read,
 		"checker | own home other other-home | namespace | get",
 		"checker | cluster | cluster cluster-policy cluster-teams tenants guardrail system namespace | " + read,
 

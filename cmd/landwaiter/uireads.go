@@ -39,7 +39,9 @@ func readOnly(config *rest.Config) (address string, err error) {
 		return "", fmt.Errorf("read the address of the API server %q: %w", config.Host, err)
 	}
 	prefix := strings.TrimSuffix(server.Path, "/")
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return reads{&refusals{next: next, now: time.Now}, prefix} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return reads{&refusals{next: next, now: time.Now}, prefix}
+	})
 	return server.Redacted(), nil
 }
 

@@ -70,7 +70,7 @@ func (p printedFindings) show(s *screen) {
 		s.wrapped("    ", "    ", strings.Join(u.IDs, ", "))
 	}
 	if lacking {
-		s.line("The ClusterRole landwaiter-checker has the permissions to check an installation: ask a cluster admin to bind it.")
+		s.line("Only those who look after the installation can check this: a cluster admin gives them ClusterRole landwaiter-checker, which reads the rules of all teams.")
 	}
 	var checked []string
 	for _, counted := range []struct {

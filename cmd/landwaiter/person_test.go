@@ -124,7 +124,7 @@ func TestWhatAPersonCannotReadIsSaidOnceBeforeTheAnswers(t *testing.T) {
 func TestCheckNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you cannot list things"}}}))
-	require.Equal(t, "not checked: you cannot list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-checker has the permissions to check an installation: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
+	require.Equal(t, "not checked: you cannot list things:\n    AuditOff, CacheTTL\nOnly those who look after the installation can check this: a cluster admin gives them ClusterRole landwaiter-checker, which reads the rules of all teams.\n0 findings, 2 kinds not checked\n", out.String())
 	out.Reset()
 	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}))
 	require.NotContains(t, out.String(), "landwaiter-checker")

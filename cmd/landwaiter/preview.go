@@ -323,7 +323,8 @@ func judge(ctx context.Context, l *look, options service.Options, uses []live.Us
 	}
 	defer s.Close()
 	next, problems := s.Rehearse(ctx, l.after.Objects)
-	for _, line := range slices.Concat(unreadable(l.before, s.Set().Snapshot(), old), unreadable(l.after, next.Set().Snapshot(), problems)) {
+	// The server would answer by the rules of now, so this does not name the command that asks it.
+	for _, line := range mapped(slices.Concat(l.before.Unreadable(s.Set().Snapshot()), l.after.Unreadable(next.Set().Snapshot())), program.Plain) {
 		if !slices.Contains(l.told, line) {
 			l.told = append(l.told, line)
 			program.Say(l.stderr, "%s", line)

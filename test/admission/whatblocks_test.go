@@ -38,11 +38,11 @@ func TestADeveloperLearnsAtOnceOfEveryPolicyThatBlocksAndWhomToAsk(t *testing.T)
 	w.denied(t, ns, image, own, "Ask: #team-a on chat.example.com", mandatory, "Ask: security@example.com")
 	text := w.try(suite.Within(t), ns, image).Error()
 	require.Less(t, strings.Index(text, own), strings.Index(text, mandatory), "the first that denies comes first")
-	require.Equal(t, 1, strings.Count(text, "To fix: cosign sign --key KEY-FOR-release "), text)
+	require.Equal(t, 1, strings.Count(text, "To fix, if your build made it: cosign sign --key KEY-FOR-release "), text)
 	require.Equal(t, 1, strings.Count(text, " && cosign sign --key KEY-FOR-e2e-blocks "), text)
 	lines := strings.Split(text, "\n")
 	require.Len(t, lines, 2, text)
-	require.Regexp(t, "To fix: cosign sign .* "+regexp.QuoteMeta(pattern(image))+"@sha256:[0-9a-f]{64}$", lines[0], "the command ends its line, so that it can be copied")
+	require.Regexp(t, "To fix, if your build made it: cosign sign .* "+regexp.QuoteMeta(pattern(image))+"@sha256:[0-9a-f]{64}$", lines[0], "the command ends its line, so that it can be copied")
 	require.Regexp(t, `^\[verified-images\] traceID [0-9a-f]{32}$`, lines[1])
 
 	// A developer who signed for one of them learns what is left. The image is admitted with both signatures.

@@ -80,7 +80,7 @@ func (w *teams) testAdminFindsDenial(t *testing.T) {
 
 	r := w.asks(t, w.admin.landwaiter, "status")
 	require.Equal(t, 1, r.Code, r.Stderr)
-	for _, text := range []string{"NAMESPACE " + w.irisWeb, "FAILED VERIFICATION IN THE LAST SEVEN DAYS", "To fix: cosign sign --key", "not shown: you cannot list"} {
+	for _, text := range []string{"NAMESPACE " + w.irisWeb, "FAILED VERIFICATION IN THE LAST SEVEN DAYS", "To fix, if your build made it: cosign sign --key", "not shown: you cannot list"} {
 		require.Contains(t, strings.Join(strings.Fields(r.Stdout+r.Stderr), " "), text)
 	}
 	require.Contains(t, w.asks(t, w.admin.kubectl, "get", "reports.openreports.io", "-o", "yaml").Stdout, "no signature was found")

@@ -185,7 +185,7 @@ spec:
 	require.Contains(t, r.Stdout, "you cannot list pods in namespace team-b")
 	refused := ada.landwaiter.Run(t, change, "preview", "-f", "-", "-A")
 	require.Equal(t, 2, refused.Code, refused.Stderr)
-	require.Contains(t, refused.Stderr, "you cannot list namespaces; ask a cluster admin to bind ClusterRole landwaiter-reader")
+	require.Contains(t, refused.Stderr, "you cannot list namespaces; name a namespace of yours with --namespace")
 	require.Empty(t, refused.Stdout)
 }
 

@@ -93,7 +93,7 @@ func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.Len(t, events, 1)
 	require.Contains(t, events[0].Message, unsigned)
 	require.Contains(t, events[0].Message, "Gatekeeper decides whether that stops a pod")
-	require.Regexp(t, "To fix: cosign sign .*@sha256:[0-9a-f]{64}$", events[0].Message, "the command ends the Event, so that it can be copied")
+	require.Regexp(t, "To fix, if your build made it: cosign sign .*@sha256:[0-9a-f]{64}$", events[0].Message, "the command ends the Event, so that it can be copied")
 }
 
 // countsDenials looks at the Events of the controller whose pods are denied for ever.

@@ -79,6 +79,8 @@ const (
 	ask      = ". Ask: "
 	toFix    = ". To fix: "
 	commands = ". Command: "
+	// toSign precedes commands without other advice: whoever moved a tag would like others to sign what it names now.
+	toSign = ". To fix, if your build made it: "
 	// elsewhere replaces a command that does not fit.
 	elsewhere = "landwaiter verify --explain shows the command"
 )
@@ -116,7 +118,7 @@ func prefixed(prefix, text string) string {
 func (v Verdict) Text() string {
 	longest := 0
 	for _, d := range v.Objections() {
-		longest = max(longest, d.size())
+		longest = max(longest, d.size()+len(toSign))
 	}
 	return v.TextWithin(longest)
 }
@@ -129,7 +131,7 @@ func (v Verdict) TextWithin(limit int) string {
 	}
 	all := v.Objections()
 	var texts, run []string
-	before := toFix
+	before := toSign
 	for _, d := range named(all)[:min(len(all), maxExplained)] {
 		text, command := d.within(limit)
 		texts = append(texts, text)
@@ -176,10 +178,14 @@ func (v Verdict) unexplained(all []Objection) string {
 // command, if there is one.
 func (d Objection) TextWithin(limit int) string {
 	text, command := d.within(limit)
-	if d.Remediation != "" {
-		return text + prefixed(commands, command)
+	lead := commands
+	if d.Remediation == "" {
+		lead = toSign
+		if len(text)+len(lead)+len(command) > limit {
+			lead = toFix
+		}
 	}
-	return text + prefixed(toFix, command)
+	return text + prefixed(lead, command)
 }
 
 // size is an upper bound on the length of d's text.

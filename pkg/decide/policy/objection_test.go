@@ -42,7 +42,7 @@ func TestADenialNamesEveryPolicyThatDenies(t *testing.T) {
 	require.Equal(t, objecting("a", "").Reason, v.Reason)
 	require.Equal(t, "ClusterVerificationPolicy a requires a valid signature for a: no signature was found"+
 		". Also: ClusterVerificationPolicy b requires a valid signature for b: no signature was found"+
-		". Also: ClusterVerificationPolicy c requires a valid signature for c: no signature was found. To fix: "+signFor("a")+" && "+signFor("c"), v.Text())
+		". Also: ClusterVerificationPolicy c requires a valid signature for c: no signature was found. To fix, if your build made it: "+signFor("a")+" && "+signFor("c"), v.Text())
 	require.NotContains(t, v.Text(), "slow", "what is not known is not named")
 	require.Equal(t, objecting("a", "").Reason+". Also: "+objecting("b", "").Reason+". Also: "+objecting("c", "").Reason, v.Reasons(1000))
 
@@ -73,12 +73,12 @@ func TestManyDenialsAreBoundedAndCounted(t *testing.T) {
 		text := v.TextWithin(limit)
 		require.LessOrEqual(t, len(text), 5*(limit+len(". Also: ")+len("-FOR-p00")))
 		require.True(t, strings.HasPrefix(text, "ClusterVerificationPolicy p00 requires"), text)
-		require.True(t, strings.HasSuffix(text, ". To fix: "+strings.Join([]string{signFor("p00"), signFor("p01"), signFor("p02"), signFor("p03")}, " && ")), "commands are whole, and end the text: %s", text)
+		require.True(t, strings.HasSuffix(text, ". To fix, if your build made it: "+strings.Join([]string{signFor("p00"), signFor("p01"), signFor("p02"), signFor("p03")}, " && ")), "commands are whole, and end the text: %s", text)
 		for i := range 4 {
 			require.Contains(t, text, fmt.Sprintf("ClusterVerificationPolicy p%02d", i))
 		}
 	}
-	require.Contains(t, v.TextWithin(512), ". Also: ClusterVerificationPolicy p04, ClusterVerificationPolicy p05, ClusterVerificationPolicy p06, ClusterVerificationPolicy p07, 12 more. To fix: ")
+	require.Contains(t, v.TextWithin(512), ". Also: ClusterVerificationPolicy p04, ClusterVerificationPolicy p05, ClusterVerificationPolicy p06, ClusterVerificationPolicy p07, 12 more. To fix, if your build made it: ")
 
 	// Denials of denials are counted, too.
 	v = combined(combined(verdicts[:15]...), combined(verdicts[15:]...))
@@ -101,14 +101,14 @@ func TestTextsEndWithTheCommandAndSayWhomToAskBefore(t *testing.T) {
 		verdict policy.Verdict
 		want    string
 	}{
-		"a command":                {policy.Verdict{Reason: "r", Command: signIt}, "r. To fix: " + signIt},
+		"a command":                {policy.Verdict{Reason: "r", Command: signIt}, "r. To fix, if your build made it: " + signIt},
 		"advice and a command":     {policy.Verdict{Reason: "r", Remediation: "sign it", Command: signIt}, "r. To fix: sign it. Command: " + signIt},
 		"a contact":                {policy.Verdict{Reason: "r", Contact: "#team-a"}, "r. Ask: #team-a"},
-		"a contact and a command":  {policy.Verdict{Reason: "r", Contact: "#team-a", Command: signIt}, "r. Ask: #team-a. To fix: " + signIt},
+		"a contact and a command":  {policy.Verdict{Reason: "r", Contact: "#team-a", Command: signIt}, "r. Ask: #team-a. To fix, if your build made it: " + signIt},
 		"all of it":                {policy.Verdict{Reason: "r", Contact: "#team-a", Remediation: "sign it", Command: signIt}, "r. Ask: #team-a. To fix: sign it. Command: " + signIt},
 		"nothing but the reason":   {policy.Verdict{Reason: "r"}, "r"},
-		"two, and nothing sticks":  {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}), "r. Also: s. To fix: " + signIt},
-		"two, a sentence each":     {combined(policy.Verdict{Reason: "r", Contact: "a"}, policy.Verdict{Reason: "s", Command: signIt}), "r. Ask: a. Also: s. To fix: " + signIt},
+		"two, and nothing sticks":  {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}), "r. Also: s. To fix, if your build made it: " + signIt},
+		"two, a sentence each":     {combined(policy.Verdict{Reason: "r", Contact: "a"}, policy.Verdict{Reason: "s", Command: signIt}), "r. Ask: a. Also: s. To fix, if your build made it: " + signIt},
 		"two, one of them advises": {combined(policy.Verdict{Reason: "r", Remediation: "sign it"}, policy.Verdict{Reason: "s"}), "r. To fix: sign it. Also: s"},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.verdict.Text()) })

@@ -162,7 +162,7 @@ func (r Right) String() string {
 func (r Right) Remedy() string {
 	switch r.Resource.Resource {
 	case "secrets", "configmaps", "serviceaccounts":
-		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)
+		return fmt.Sprintf("landwaiter status shows the last verdict without it; an admin of the namespace grants it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and a RoleBinding", r.Namespace, r.Resource, r.Name)
 	}
 	if r.Resource.Resource == tenantsPlural && r.Name != "" {
 		return "ask a cluster admin to run landwaiter tenant add " + r.Name + ", which lets a team read its own Tenant"
@@ -178,6 +178,9 @@ func (r Right) Remedy() string {
 	}
 	if role == ReaderRole && r.within() != "" {
 		return "ask an admin of the namespace to bind ClusterRole " + ReaderRole + " there"
+	}
+	if role == ReaderRole && r.Name == "" {
+		return "name a namespace of yours with --namespace; those who may read all teams' rules get ClusterRole " + role + " from a cluster admin"
 	}
 	return "ask a cluster admin to bind ClusterRole " + role
 }

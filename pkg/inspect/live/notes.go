@@ -20,7 +20,7 @@ func (s Status) Notes() []string {
 		notes = append(notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
 	}
 	if s.SomeExempt {
-		notes = append(notes, "exempt namespaces may be missing here, because you cannot list verifiedimages.constraints.gatekeeper.sh, which can exempt them too: ask a cluster admin to bind ClusterRole landwaiter-checker")
+		notes = append(notes, "exempt namespaces may be missing here, because you cannot list verifiedimages.constraints.gatekeeper.sh, which can exempt them too: ClusterRole landwaiter-checker, for those who look after the installation, shows them")
 	}
 	if len(s.OtherTeams) > 0 {
 		notes = append(notes, "not shown, because these name other teams: "+strings.Join(s.OtherTeams, ", "))

@@ -27,12 +27,12 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 		{Right{Verb: "get", Resource: ours("tenants"), Name: "iris"}, "you cannot get tenants.landwaiter.dev/iris; ask a cluster admin to run landwaiter tenant add iris, which lets a team read its own Tenant"},
 		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you cannot list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
 		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"}, "you cannot list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
-		{Right{Verb: "list", Resource: ours("verifiers")}, "you cannot list verifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-reader"},
+		{Right{Verb: "list", Resource: ours("verifiers")}, "you cannot list verifiers.landwaiter.dev; name a namespace of yours with --namespace; those who may read all teams' rules get ClusterRole landwaiter-reader from a cluster admin"},
 		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"}, "you cannot list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-reader"},
 		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you cannot get namespaces/team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
 		{
 			Right{Verb: "get", Resource: schema.GroupResource{Resource: "secrets"}, Namespace: "team-a", Name: "key"},
-			"you cannot get secrets/key in namespace team-a; to grant it for this one: kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and bind the role to yourself",
+			"you cannot get secrets/key in namespace team-a; landwaiter status shows the last verdict without it; an admin of the namespace grants it for this one: kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and a RoleBinding",
 		},
 	} {
 		require.Equal(t, c.want, c.right.String())

@@ -152,7 +152,7 @@ func allowing(spec v1beta1.VerificationPolicySpec, where string) []concern {
 			continue
 		case rule.Action == v1beta1.RuleActionAllow:
 			return []concern{{policy.ReasonRuleTooBroad, fmt.Sprintf("spec.rules[%d]", i), "it allows every image without verification" + unverified,
-				"set images to those that may run unverified, or enforcementAction to Warn until signatures can be required"}}
+				"set images to those that may run unverified"}}
 		case requiresNothing(rule):
 			return []concern{{policy.ReasonRuleTooBroad, fmt.Sprintf("spec.rules[%d].require", i), "every image meets this requirement" + unverified, "add verifiers that must be satisfied"}}
 		}
@@ -160,7 +160,7 @@ func allowing(spec v1beta1.VerificationPolicySpec, where string) []concern {
 	}
 	if spec.DefaultAction == v1beta1.DefaultActionAllow {
 		return []concern{{policy.ReasonRuleTooBroad, "spec.defaultAction", "it allows every image that no rule matches" + unverified,
-			"set defaultAction to Deny, or enforcementAction to Warn until signatures can be required"}}
+			"set defaultAction to Deny"}}
 	}
 	return nil
 }

@@ -32,7 +32,12 @@ func addSigner(v *verify.Verifier, spec v1beta1.VerifierSpec) {
 		return
 	}
 	var people bool
-	if v.SignAs, people = signAs(v.Source, signers.Keyless.Identities); !people {
+	v.SignAs, people = signAs(v.Source, signers.Keyless.Identities)
+	if signers.Keyless.RootTrustStoreRef != nil && people {
+		v.SignAs += ", with the Sigstore instance that the Verifier's rootTrustStoreRef trusts"
+		people = false // the command publishes the person's address in the public log, and its signature may not count
+	}
+	if !people {
 		v.Command = ""
 	}
 }

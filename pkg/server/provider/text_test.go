@@ -107,7 +107,7 @@ func TestADenialNamesEveryPolicyAndEndsWithItsCommand(t *testing.T) {
 	for _, path := range []string{"/v1/verify", "/v1/verdict"} {
 		value, _ := ask(t, h, path, "[team-a]r.example.com/a").Items[0].Value.(map[string]any)
 		require.Equal(t, "because of denied. Ask: #team-a. Also: ClusterVerificationPolicy p0 requires a signature. Ask: security@example.com"+
-			". Also: ClusterVerificationPolicy p1 requires a signature. Ask: security@example.com. To fix: "+for0+" && "+for1, value["reason"])
+			". Also: ClusterVerificationPolicy p1 requires a signature. Ask: security@example.com. To fix, if your build made it: "+for0+" && "+for1, value["reason"])
 		if path == "/v1/verify" {
 			require.Equal(t, map[string]any{"kind": "VerificationPolicy", "namespace": "team-a", "name": "main"}, value["policy"], "the first that denies")
 		}

@@ -100,13 +100,12 @@ func (f *flowing) applyRelease(t *testing.T, values map[string]any, spec string)
 	require.NoError(t, f.Apply(suite.Within(t), release))
 }
 
-// settled waits until Flux is done with the HelmRelease as it was applied last, in this state. While it still works on it, the
+// settled waits until Flux is done with the HelmRelease as it was applied last, and it is ready. While it still works on it, the
 // condition Ready may be that of before.
-func (f *flowing) settled(t *testing.T, commit string, status metav1.ConditionStatus) flux.State {
+func (f *flowing) settled(t *testing.T, commit string) {
 	t.Helper()
-	var state flux.State
-	suite.Eventually(t, func(ctx context.Context) (err error) {
-		if state, err = flux.Await(ctx, f.Cluster, flux.HelmRelease(), suite.System, "landwaiter", commit, status); err != nil {
+	suite.Eventually(t, func(ctx context.Context) error {
+		if _, err := flux.Await(ctx, f.Cluster, flux.HelmRelease(), suite.System, "landwaiter", commit, metav1.ConditionTrue); err != nil {
 			return err
 		}
 		release := &unstructured.Unstructured{}
@@ -122,7 +121,6 @@ func (f *flowing) settled(t *testing.T, commit string, status metav1.ConditionSt
 		}
 		return nil
 	})
-	return state
 }
 
 // withoutDrift checks that Flux saw nothing in the cluster that is not as the chart says: what Landwaiter itself writes is no drift.
@@ -157,32 +155,37 @@ func TestFluxTakesOverSwitchesTheCertificateAndRollsBackWithoutALostRequest(t *t
 	load, lasting, certificates := f.loaded(t), f.lasting(t), f.certificates(t)
 
 	f.applyRelease(t, read(t, issued), "")
-	f.settled(t, "", metav1.ConditionTrue)
+	f.settled(t, "")
 	require.Equal(t, 1, f.templates(t), "adopted: the same pods")
 	f.applyRelease(t, read(t, given), "")
-	f.settled(t, "", metav1.ConditionTrue)
+	f.settled(t, "")
 	f.rolledOut(t)
 
 	commit, err := f.repository.Push(suite.Within(t), "nothing about the chart")
 	require.NoError(t, err)
 	before := f.templates(t)
 	require.NoError(t, flux.Reconcile(suite.Within(t), f.Cluster, flux.GitRepository(), suite.System, "fleet"))
-	f.settled(t, commit[:12], metav1.ConditionTrue)
+	f.settled(t, commit[:12])
 	require.Equal(t, before, f.templates(t), "another version of the chart restarts nothing")
 
 	f.applyRelease(t, read(t, issued), "")
-	f.settled(t, "", metav1.ConditionTrue)
+	f.settled(t, "")
 	f.rolledOut(t)
 
 	stranger, err := fixture.NewAuthority("stranger")
 	require.NoError(t, err)
 	wrong := overlaid(read(t, given), map[string]any{"tls": map[string]any{"caBundle": string(stranger.CertificatePEM)}})
 	f.applyRelease(t, wrong, "timeout: 20s")
-	state := f.settled(t, "", metav1.ConditionFalse)
-	require.Equal(t, "RollbackSucceeded", state.Ready.Reason, state.Ready.Message)
+	suite.Eventually(t, func(ctx context.Context) error { // it says UpgradeFailed before it rolls back
+		state, err := flux.Await(ctx, f.Cluster, flux.HelmRelease(), suite.System, "landwaiter", "", metav1.ConditionFalse)
+		if err == nil && state.Ready.Reason != "RollbackSucceeded" {
+			err = fmt.Errorf("%s: %s", state.Ready.Reason, state.Ready.Message)
+		}
+		return err
+	})
 	f.rolledOut(t)
 	f.applyRelease(t, read(t, issued), "")
-	f.settled(t, "", metav1.ConditionTrue)
+	f.settled(t, "")
 	f.rolledOut(t)
 
 	load.none(t)
@@ -199,13 +202,13 @@ func TestFluxKeepsTheReplicasOfAnAutoscalerOnlyIfItIgnoresThem(t *testing.T) {
 	values := read(t, f.values(t))
 	on := overlaid(values, map[string]any{"autoscaling": map[string]any{"enabled": true}})
 	f.applyRelease(t, values, "")
-	f.settled(t, "", metav1.ConditionTrue)
+	f.settled(t, "")
 	f.applyRelease(t, on, "driftDetection: "+ignored)
-	f.settled(t, "", metav1.ConditionTrue)
+	f.settled(t, "")
 	require.EqualValues(t, 2, f.replicas(t), "switched on")
 	f.scaled(t, "5")
 	f.applyRelease(t, overlaid(on, map[string]any{"log": map[string]any{"level": "debug"}}), "driftDetection: "+ignored)
-	f.settled(t, "", metav1.ConditionTrue)
+	f.settled(t, "")
 	require.EqualValues(t, 5, f.replicas(t), "upgraded with what the autoscaler has set")
 	f.scaled(t, "4")
 	looked := f.handled(t)

@@ -68,7 +68,7 @@ func parseNote(text string, now time.Time) (note, bool) {
 	for i, name := range n.Others {
 		n.Others[i] = policy.Shown(name, maxNameBytes)
 	}
-	for _, advice := range []string{". To fix: ", ". Command: ", ". Ask: "} { // none of our reasons has any
+	for _, advice := range []string{". To fix", ". Command: ", ". Ask: "} { // none of our reasons has any
 		n.Reason, _, _ = strings.Cut(n.Reason, advice)
 	}
 	for _, at := range []*time.Time{&n.First, &n.Last, &n.Answered, &n.Ended} {

@@ -352,6 +352,6 @@ func showRemedy(s *screen, indent string, d policy.Objection) {
 			s.line("%s%s", indent, d.Command)
 		}
 	case d.Command != "":
-		s.line("%sTo fix, if your build made it: %s", indent, d.Command)
+		s.line("%s%s%s", indent, policy.IfYours, d.Command)
 	}
 }

@@ -73,14 +73,16 @@ func (v Verdict) Mandatory(source ObjectRef) Verdict {
 	return v
 }
 
+// IfYours precedes a command without other advice: whoever moved a tag would like others to sign what it names now.
+const IfYours = "To fix, if your build made it: "
+
 // Words between the parts of a text.
 const (
 	also     = ". Also: "
 	ask      = ". Ask: "
 	toFix    = ". To fix: "
 	commands = ". Command: "
-	// toSign precedes commands without other advice: whoever moved a tag would like others to sign what it names now.
-	toSign = ". To fix, if your build made it: "
+	toSign   = ". " + IfYours
 	// elsewhere replaces a command that does not fit.
 	elsewhere = "landwaiter verify --explain shows the command"
 )

@@ -49,26 +49,20 @@ func (x *Exception) delegated() *verify.ImageList {
 // NewException compiles an Exception or a ClusterException. If it returns an error, the
 // exception allows nothing.
 func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimits) (*Exception, error) {
-	x := &Exception{Source: e.Source, Created: e.Created, OverrideMandatory: e.Spec.OverrideMandatory}
-	spec := e.Spec
-	switch {
-	case e.Err() != nil:
-		return nil, e.Err()
-	case e.Source.Namespace != "" && (spec.Delegate != nil || spec.OverrideMandatory || len(spec.Namespaces) > 0):
-		return nil, errors.New("only a ClusterException can have spec.delegate, spec.overrideMandatory and spec.namespaces; remove them")
+	if err := e.Err(); err != nil {
+		return nil, err
 	}
-	x.why = why(spec)
-	if spec.Delegate != nil {
+	spec, cluster := e.Spec, e.Source.Namespace == ""
+	x := &Exception{Source: e.Source, Created: e.Created, why: why(spec), OverrideMandatory: cluster && spec.OverrideMandatory}
+	if cluster && spec.Delegate != nil {
 		late := x.ends(spec.Until, limits.LongestDelegation(), "--max-delegation lets a delegation")
 		return x, errors.Join(late, x.delegate(spec, limits))
 	}
 	late := x.ends(spec.Until, limits.Longest(), "--max-exception lets an exception")
-	var wrong, nowhere error
+	var wrong error
 	x.images, x.exact, wrong = exceptionImages("spec.images", spec.Images)
-	if e.Source.Namespace == "" {
-		nowhere = x.places(spec.Namespaces)
-	}
-	return x, errors.Join(late, wrong, nowhere)
+	x.Namespaces, x.Everywhere = spec.Namespaces, slices.Equal(spec.Namespaces, []string{v1beta1.EveryNamespace})
+	return x, errors.Join(late, wrong)
 }
 
 // ends sets when x ends, no later than most after its creation; by names the limit.
@@ -91,37 +85,9 @@ func (x *Exception) lasts(most time.Duration, by string) error {
 	return nil
 }
 
-// places reads the namespaces of a ClusterException.
-func (x *Exception) places(namespaces []string) error {
-	switch {
-	case len(namespaces) == 0:
-		return errors.New(`spec.namespaces is empty; name the namespaces, or write "*" for every one`)
-	case slices.Contains(namespaces, v1beta1.EveryNamespace):
-		if len(namespaces) > 1 {
-			return errors.New(`spec.namespaces has "*" and others; "*" is every namespace, so it must be the only entry`)
-		}
-		x.Everywhere = true
-		return nil
-	}
-	x.Namespaces = namespaces
-	return areNamespaces("spec.namespaces", namespaces)
-}
-
-func areNamespaces(field string, names []string) error {
-	for i, name := range names {
-		if _, err := verify.ParseNamespace(name); err != nil {
-			return fmt.Errorf("%s[%d]: %w", field, i, err)
-		}
-	}
-	return nil
-}
-
 // exceptionImages parses the images of an exception: patterns, and references with a digest. exact
 // lists all of them if none has a wildcard.
 func exceptionImages(field string, list []string) (found *verify.ImageList, exact []image.Reference, err error) {
-	if len(list) == 0 || len(list) > MaxExceptionImages {
-		return nil, nil, fmt.Errorf("%s has %d entries, it must have 1 to %d", field, len(list), MaxExceptionImages)
-	}
 	found = &verify.ImageList{Hash: DigestOf(list)}
 	wild := false
 	var wrong []error
@@ -179,21 +145,10 @@ func (d *delegation) Covers(namespace verify.Namespace, tenant string) bool {
 // delegate reads the delegation of a ClusterException.
 func (x *Exception) delegate(spec v1beta1.ExceptionSpec, limits resource.ExceptionLimits) error {
 	d := &delegation{Namespaces: spec.Delegate.Namespaces, Tenants: spec.Delegate.Tenants, most: limits.Longest()}
-	switch {
-	case spec.OverrideMandatory:
-		return errors.New("spec.overrideMandatory is for images: nobody can delegate what mandatory policies deny; remove it")
-	case len(spec.Namespaces) > 0:
-		return errors.New("spec.namespaces is for images; name the namespaces of a delegation in spec.delegate")
-	case len(d.Namespaces) == 0 && len(d.Tenants) == 0:
-		return errors.New("spec.delegate.namespaces and spec.delegate.tenants are empty, so the delegation is for nobody")
-	}
-	if err := areNamespaces("spec.delegate.namespaces", d.Namespaces); err != nil {
-		return err
-	}
 	if text := spec.Delegate.MaxDuration; text != "" {
 		most, err := text.Parse()
-		if err != nil || most <= 0 {
-			return fmt.Errorf("spec.delegate.maxDuration is %.40q, it must be a duration of more than 0, such as 168h", text)
+		if err != nil {
+			return fieldError("spec.delegate.maxDuration", err)
 		}
 		d.most = min(d.most, most)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -37,39 +36,15 @@ func UsesPublicGood(spec v1beta1.VerifierSpec) bool {
 func ExternalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (*external.Source, error) {
 	switch s := spec.Source; {
 	case s.KMS != nil:
-		if err := checkCloud(*s.KMS); err != nil {
-			return nil, err
-		}
 		as, err := identityOf(owner, "spec.source.kms", s.KMS.SecretRef, s.KMS.ServiceAccount, m)
 		return &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI, As: as}, err
 	case s.Vault != nil:
 		return vaultSource(owner, spec.Type, *s.Vault, m)
 	case s.TUF != nil:
-		if (s.TUF.Mirror == "") != (s.TUF.Root == "") {
-			return nil, errors.New("spec.source.tuf: mirror and root go together; leave out both for the public-good repository")
-		}
 		authority, err := m.caBundle("spec.source.tuf.caBundle", s.TUF.CABundle)
 		return &external.Source{Owner: owner, Kind: external.TUF, Address: s.TUF.Mirror, Root: s.TUF.Root, Authority: string(authority)}, err
 	}
 	return nil, nil //nolint:nilnil // most trust material is in the cluster
-}
-
-// checkCloud rejects a ServiceAccount of a cloud other than the key's.
-func checkCloud(kms v1beta1.KMSSource) error {
-	as := kms.ServiceAccount
-	if as == nil {
-		return nil
-	}
-	service, _, _ := strings.Cut(kms.URI, ":")
-	for _, cloud := range []struct {
-		service, field string
-		set            bool
-	}{{"awskms", "aws", as.AWS != nil}, {"azurekms", "azure", as.Azure != nil}, {"gcpkms", "google", as.Google != nil}} {
-		if cloud.service == service && !cloud.set {
-			return fmt.Errorf("spec.source.kms: a uri of %s needs serviceAccount.%s", service, cloud.field)
-		}
-	}
-	return nil
 }
 
 func vaultSource(owner verify.Namespace, kind v1beta1.TrustStoreType, v v1beta1.VaultSource, m Referenced) (*external.Source, error) {
@@ -93,7 +68,7 @@ func LoginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) 
 	if spec.Identity == nil {
 		return nil, nil
 	}
-	as, err := registryIdentity(owner, *spec.Identity, m)
+	as, err := identityOf(owner, "spec.identity", spec.Identity.SecretRef, spec.Identity.ServiceAccount, m)
 	if err != nil {
 		return nil, err
 	}

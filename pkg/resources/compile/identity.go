@@ -78,28 +78,6 @@ func secretIdentity(ref v1beta1.Reference, m Referenced) (external.Identity, err
 	return as, nil
 }
 
-// registryIdentity returns the identity that a store logs in with.
-func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m Referenced) (external.Identity, error) {
-	const field = "spec.identity"
-	as, provider := identity.ServiceAccount, identity.Provider
-	needs := ""
-	switch {
-	case provider == v1beta1.RegistryProviderGHCR && identity.SecretRef == nil:
-		needs = "secretRef, because it logs in as a GitHub App"
-	case as == nil:
-	case provider == v1beta1.RegistryProviderECR && as.AWS == nil:
-		needs = "serviceAccount.aws"
-	case provider == v1beta1.RegistryProviderACR && as.Azure == nil:
-		needs = "serviceAccount.azure"
-	case provider == v1beta1.RegistryProviderGAR && as.Google == nil:
-		needs = "serviceAccount.google"
-	}
-	if needs != "" {
-		return nil, fmt.Errorf("%s: provider %s needs %s", field, identity.Provider, needs)
-	}
-	return identityOf(owner, field, identity.SecretRef, as, m)
-}
-
 // vaultIdentity returns the identity that reads Vault.
 func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m Referenced) (external.Identity, error) {
 	const field = "spec.source.vault"

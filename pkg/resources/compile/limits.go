@@ -5,8 +5,6 @@ import (
 )
 
 const (
-	// MaxExceptionImages is the number of images of an exception.
-	MaxExceptionImages = 64
 	// maxDelegationSteps bounds the comparison of an Exception's images with the delegated ones,
 	// whose result is in its status: 64 Exceptions in each of 256 namespaces take a third of a
 	// second at worst. Beyond it, the status does not say that no image is delegated.
@@ -20,9 +18,6 @@ const (
 	maxExceptionTicket = 256
 	// maxContact is the length of a contact in denials, in bytes.
 	maxContact = 256
-	// maxPlaces is the number of mirrors of a Store, and of its evidence repositories. Each gets
-	// a request for every image that is not cached.
-	maxPlaces = 4
 	// maxAuthorityBytes is the size of all CA bundles of one store.
 	maxAuthorityBytes = 512 << 10
 	// maxIgnored is the number of ignored pull secret entries that a Store names.

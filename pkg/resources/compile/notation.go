@@ -50,8 +50,8 @@ func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, s
 		kinds = append(kinds, kind{"spec.notation.signingAuthorities.trustStoreRefs", a.TrustStoreRefs, v1beta1.TrustStoreTypeSigningAuthorities, &options.SigningAuthorities})
 	}
 	if t := spec.Timestamps; t != nil {
-		if len(t.TrustStoreRefs) == 0 {
-			return nil, errors.New("spec.notation.timestamps.trustStoreRefs is empty: no timestamp could be trusted")
+		if len(t.TrustStoreRefs) == 0 { // no timestamp could be trusted
+			return nil, notKnown("spec.notation.timestamps.trustStoreRefs")
 		}
 		kinds = append(kinds, kind{"spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1beta1.TrustStoreTypeTimestampAuthorities, &options.TimestampAuthorities})
 	}
@@ -182,9 +182,6 @@ func (ts TrustStores) certificates(field string, refs []v1beta1.TrustStoreRef, w
 // fingerprints.
 func (ts TrustStores) revocationLists(options *notation.Options, spec v1beta1.NotationVerifier) (used []string, err error) {
 	const field = "spec.notation.revocationListTrustStoreRefs"
-	if len(spec.RevocationListTrustStoreRefs) > 0 && revocationOf(spec) != v1beta1.RevocationModeCheck {
-		return nil, fmt.Errorf("%s needs spec.notation.revocation: Check", field)
-	}
 	for i, ref := range spec.RevocationListTrustStoreRefs {
 		store, err := ts.find(ref, v1beta1.TrustStoreTypeRevocationLists)
 		if err != nil {

@@ -82,7 +82,7 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 		"no profile":                      {access, authorities + ", awsSigner: {profiles: []}", "every AWS customer"},
 		"another word for revocation":     {access, authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Maybe}", refused},
 		"a ServiceAccount with a role":    {"awsSigner: {serviceAccount: {name: signer, aws: {roleARN: \"arn:aws:iam::123456789012:role/signer\"}}}\n", authorities + ", " + aws, ""},
-		"a ServiceAccount without a role": {"awsSigner: {serviceAccount: {name: signer}}\n", authorities + ", " + aws, "AWS Signer needs serviceAccount.aws"},
+		"a ServiceAccount without a role": {"awsSigner: {serviceAccount: {name: signer}}\n", authorities + ", " + aws, refused},
 		"a namespace as the pod":          {"awsSigner: {}\n", authorities + ", " + aws, "spec.awsSigner needs secretRef or serviceAccount"},
 		"credentials that are not there":  {"awsSigner: {secretRef: {name: other}}\n", authorities + ", " + aws, "Secret team-a/other does not exist"},
 	} {
@@ -108,7 +108,7 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 func TestAWSSignerAccessIsForSigningAuthorities(t *testing.T) {
 	var a asked
 	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
-	_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t, credentials, written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n")))), nil)
+	_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.AsRead(t, written.Objects(t, credentials, written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n"))))), nil)
 	require.Contains(t, fmt.Sprint(problems), "spec.awsSigner is only for spec.type SigningAuthorities")
 }
 

@@ -143,9 +143,6 @@ func (s *signers) add(source policy.ObjectRef, hash crypto.Hash, keys []trust.Pu
 // demandLog sets which logs signatures by keys must be in. A key alone proves who signed, not
 // when.
 func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores TrustStores) error {
-	if spec.InsecureIgnoreTransparencyLog && spec.RootTrustStoreRef != nil {
-		return fmt.Errorf("%s.rootTrustStoreRef names the transparency logs, and insecureIgnoreTransparencyLog ignores them; remove one", field)
-	}
 	if s.InsecureIgnoreLog = spec.InsecureIgnoreTransparencyLog; s.InsecureIgnoreLog {
 		return nil
 	}
@@ -172,10 +169,8 @@ func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores Tru
 			return fmt.Errorf("%s.identities[%d].subjectRegExp matches signers who have nothing in common with you, of an identity provider where anyone can get an account: write your own signer instead, such as subject https://github.com/OWNER/REPOSITORY/.github/workflows/release.yml@refs/heads/main on GitHub, https://gitlab.com/GROUP/PROJECT//.gitlab-ci.yml@refs/heads/main on GitLab, or one e-mail address; only if keyless.expression narrows it, set insecureAllowAnySubject to true", field, i)
 		}
 	}
-	if spec.Thresholds != nil {
-		if k.Thresholds, err = thresholds(field+".thresholds", *spec.Thresholds); err != nil {
-			return err
-		}
+	if t := spec.Thresholds; t != nil {
+		k.Thresholds = cosign.Thresholds{Log: threshold(t.TransparencyLogs), SCT: threshold(t.SignedCertificateTimestamps), Timestamps: threshold(t.Timestamps)}
 	}
 	s.InsecureIgnoreLog, s.Keyless = spec.InsecureIgnoreTransparencyLog, k
 	store, err := stores.sigstoreRoot(spec.TransparencyLog)
@@ -289,23 +284,10 @@ func SignerIdentity(spec v1beta1.Identity) cosign.Identity {
 	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, InsecureIgnoreIssuer: spec.InsecureIgnoreIssuer, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
 }
 
-// thresholds converts thresholds. A threshold must be at least 1 if it is set.
-func thresholds(field string, spec v1beta1.Thresholds) (cosign.Thresholds, error) {
-	var compiled cosign.Thresholds
-	for name, count := range map[string]struct {
-		from *int32
-		to   *int
-	}{
-		"transparencyLogs": {spec.TransparencyLogs, &compiled.Log}, "signedCertificateTimestamps": {spec.SignedCertificateTimestamps, &compiled.SCT},
-		"timestamps": {spec.Timestamps, &compiled.Timestamps},
-	} {
-		if count.from == nil {
-			continue
-		}
-		if *count.from < 1 {
-			return compiled, fmt.Errorf("%s.%s is %d, it must be at least 1", field, name, *count.from)
-		}
-		*count.to = int(*count.from)
+// threshold returns a threshold, zero if it is not set.
+func threshold(count *int32) int {
+	if count == nil {
+		return 0
 	}
-	return compiled, nil
+	return int(*count)
 }

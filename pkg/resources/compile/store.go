@@ -64,9 +64,6 @@ func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Refer
 		}
 		return nil, err
 	}
-	if owner != verify.Cluster && (e.Spec.Proxy != nil || e.Spec.InsecurePlainHTTP) {
-		return nil, errors.New("only a ClusterStore can have spec.proxy and spec.insecurePlainHTTP; remove them")
-	}
 	// The proxy also applies to the Stores of namespaces, even if other fields are broken.
 	if s.Proxy, err = m.proxy(e.Spec); err != nil {
 		s.Proxy = brokenProxy(e.Source, err)
@@ -78,8 +75,6 @@ func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Refer
 	switch {
 	case e.Refused != nil:
 		return nil, e.Refused
-	case len(s.Patterns) > 0 && e.Spec.InsecurePlainHTTP:
-		return nil, errors.New("spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host")
 	case e.Spec.Identity != nil:
 		s.Logins, identity, err = logins(owner, e.Spec, m)
 	case e.Spec.ImagePullSecretsFrom != nil:
@@ -184,9 +179,6 @@ func (s Store) Lists() []string {
 // admin names the hosts.
 func (s *Store) readPlaces(spec v1beta1.StoreSpec) error {
 	named := s.Source.Namespace == ""
-	if n := len(spec.Mirrors); n > maxPlaces {
-		return fmt.Errorf("spec.mirrors has %d mirrors, the limit is %d", n, maxPlaces)
-	}
 	for i, m := range spec.Mirrors {
 		field := fmt.Sprintf("spec.mirrors[%d]", i)
 		path := m.Path
@@ -212,18 +204,9 @@ func (s *Store) readEvidence(spec *v1beta1.Evidence, named bool) error {
 	if spec == nil {
 		return nil
 	}
-	switch n := len(spec.Repositories); {
-	case n == 0:
-		return errors.New("spec.evidence.repositories is empty; list a repository, or leave out spec.evidence for the image's own")
-	case n > maxPlaces:
-		return fmt.Errorf("spec.evidence.repositories has %d repositories, the limit is %d", n, maxPlaces)
-	}
 	for i, r := range spec.Repositories {
 		field := fmt.Sprintf("spec.evidence.repositories[%d].repository", i)
-		host, path, found := strings.Cut(r.Repository, "/")
-		if !found {
-			return fmt.Errorf("%s: %.80q has no path; write host/path", field, r.Repository)
-		}
+		host, path, _ := strings.Cut(r.Repository, "/")
 		template, err := image.ParseTemplate(host, path)
 		if err != nil {
 			return fieldError(field, err)

@@ -23,7 +23,7 @@ import (
 // error, it also returns the valid entries.
 func Hosts(owner verify.Namespace, list []string) (named []string, patterns []image.HostPattern, err error) {
 	if len(list) == 0 {
-		return nil, nil, errors.New("spec.registries is empty, so the store would be for no registry")
+		return nil, nil, notKnown("spec.registries")
 	}
 	var wrong []error
 	for i, s := range list {
@@ -102,9 +102,6 @@ func (m Referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	if p == nil {
 		return nil, nil //nolint:nilnil // that of the environment
 	}
-	if p.URL == "" && (p.SecretRef != nil || p.CABundle != nil || len(p.NoProxy) > 0) {
-		return nil, errors.New("spec.proxy.url is missing: secretRef, caBundle and noProxy are for it")
-	}
 	made := &registry.Proxy{}
 	for i, host := range p.AdditionalHosts {
 		pattern, err := image.ParseHostPattern(host)
@@ -113,23 +110,12 @@ func (m Referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 		}
 		made.AdditionalHosts = append(made.AdditionalHosts, pattern)
 	}
-	for i, entry := range p.NoProxy {
-		if strings.ContainsAny(entry, ", \t") {
-			return nil, fmt.Errorf("spec.proxy.noProxy[%d]: %.80q is more than one host; write each as an entry", i, entry)
-		}
-	}
 	if p.URL == "" {
 		return made, nil
-	}
-	if spec.InsecurePlainHTTP {
-		return nil, errors.New("spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only")
 	}
 	err := made.Through(p.URL, strings.Join(p.NoProxy, ","))
 	if err != nil {
 		return nil, errors.New("spec.proxy.url: it must be http://HOST:PORT or https://HOST:PORT, without a path; a login goes into spec.proxy.secretRef")
-	}
-	if made.Own.Username != "" || made.Own.Password != "" {
-		return nil, errors.New("spec.proxy.url has credentials; put them into a Secret and name it in spec.proxy.secretRef")
 	}
 	if p.SecretRef != nil {
 		if made.Own.Username, made.Own.Password, err = m.login(*p.SecretRef); err != nil {

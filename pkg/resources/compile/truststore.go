@@ -49,7 +49,8 @@ func NewTrustStore(e Entry[v1beta1.TrustStoreSpec], m Referenced) *TrustStore {
 		t.Err = t.parse(e.Spec, t.Text)
 	}
 	if t.Err == nil && e.Spec.AWSSigner != nil {
-		t.awsSigner, t.Err = awsSignerIdentity(verify.Namespace(e.Source.Namespace), e.Spec, m)
+		as := e.Spec.AWSSigner
+		t.awsSigner, t.Err = identityOf(verify.Namespace(e.Source.Namespace), "spec.awsSigner", as.SecretRef, as.ServiceAccount, m)
 	}
 	content := t.Text
 	if t.awsSigner != nil { // a new key must reach the Verifiers, although it changes no verdict
@@ -57,17 +58,6 @@ func NewTrustStore(e Entry[v1beta1.TrustStoreSpec], m Referenced) *TrustStore {
 	}
 	t.Fingerprint = Fingerprint(e.Source, e.Spec, content, t.Err)
 	return t
-}
-
-// awsSignerIdentity returns the identity with which a trust store queries AWS Signer.
-func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (external.Identity, error) {
-	if spec.Type != v1beta1.TrustStoreTypeSigningAuthorities {
-		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1beta1.TrustStoreTypeSigningAuthorities)
-	}
-	if as := spec.AWSSigner.ServiceAccount; as != nil && as.AWS == nil {
-		return nil, errors.New("spec.awsSigner: AWS Signer needs serviceAccount.aws")
-	}
-	return identityOf(owner, "spec.awsSigner", spec.AWSSigner.SecretRef, spec.AWSSigner.ServiceAccount, m)
 }
 
 // Fingerprints returns the fingerprints of the trust material for the status, at most
@@ -126,8 +116,6 @@ func TrustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referen
 		return external.Value{Content: content}, fieldError("spec.source.configMapKeyRef", err)
 	case s.Inline == "":
 		return external.Value{}, notKnown("spec.source")
-	case len(s.Inline) > maxReferencedBytes:
-		return external.Value{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxReferencedBytes)
 	}
 	return external.Value{Content: []byte(s.Inline)}, nil
 }

@@ -226,8 +226,7 @@ func effectiveQuota(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 		if e.Source != source {
 			continue
 		}
-		_, err := compile.NewQuota(e)
-		if err != nil {
+		if e.Broken != nil {
 			return Condition{Reason: policy.ReasonAppliesNowhere, Message: "it cannot be used, so its namespaces have the default quota"}
 		}
 		for _, account := range compile.AccountsOf(e.Spec) {

@@ -172,12 +172,12 @@ func TestRevocationListsAreForVerifiersThatCheck(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ more, want, says string }{
 		"checks":          {"revocation: Check, revocationListTrustStoreRefs: [{name: lists}]", "Valid", ""},
-		"does not check":  {"revocation: Ignore, revocationListTrustStoreRefs: [{name: lists}]", "!Invalid", "revocationListTrustStoreRefs needs spec.notation.revocation: Check"},
+		"does not check":  {"revocation: Ignore, revocationListTrustStoreRefs: [{name: lists}]", "!Invalid", "revocationListTrustStoreRefs needs revocation: Check"},
 		"names a root":    {"revocation: Check, revocationListTrustStoreRefs: [{name: ca}]", "!Invalid", "revocationListTrustStoreRefs[0]: TrustStore team-a/ca is of type Certificates, it must be of type RevocationLists"},
 		"names nothing":   {"revocation: Check, revocationListTrustStoreRefs: [{name: none}]", "!NotFound", "does not exist"},
 		"lists as a root": {"revocation: Check, timestamps: {trustStoreRefs: [{name: lists}]}", "!Invalid", "it must be of type TimestampAuthorities"},
 	} {
-		snapshot, _ := written.Compiled(written.Objects(t, verifier(c.more)...))
+		snapshot, _ := written.Compiled(written.AsRead(t, written.Objects(t, verifier(c.more)...)))
 		report := written.ReportOn(t, snapshot, "Verifier team-a/v")
 		require.Equal(t, c.want, written.Short(report.Ready), "%s: %s", name, report.Ready.Message)
 		require.Contains(t, report.Ready.Message, c.says, name)

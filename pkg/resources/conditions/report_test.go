@@ -90,7 +90,7 @@ func TestConditionsTellTheTruth(t *testing.T) {
 		"a namespace's verifiers meet the shared": {append(team, written.Object("ClusterVerificationPolicy", "", "c", written.PolicySpec("{types: [Cosign]}"))), "ClusterVerificationPolicy c", "Valid", "InForce", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, _ := written.Compiled(written.Objects(t, c.documents...))
+			snapshot, _ := written.Compiled(written.AsRead(t, written.Objects(t, c.documents...)))
 			report := written.ReportOn(t, snapshot, c.ref)
 			require.Equal(t, c.ready, written.Short(report.Ready), report.Ready.Message)
 			require.Equal(t, c.effective, written.Short(report.Effective), report.Effective.Message)

@@ -152,9 +152,8 @@ func (l *Level) problem(source policy.ObjectRef, err error) {
 func (l *Level) compileQuotas() map[verify.Account]verify.Limits {
 	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
 	for _, r := range EntriesOf[v1beta1.ClusterQuotaSpec](l.Objects) {
-		limits, err := compile.NewQuota(r)
-		if err != nil {
-			l.problem(r.Source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces and Tenants have the default quota", err)))
+		if r.Broken != nil {
+			l.problem(r.Source, resource.Reasoned(resource.ReasonOf(r.Broken), fmt.Errorf("%w; its namespaces and Tenants have the default quota", r.Broken)))
 			continue
 		}
 		var taken []string
@@ -163,7 +162,7 @@ func (l *Level) compileQuotas() map[verify.Account]verify.Limits {
 				taken = append(taken, fmt.Sprintf("%s has that of %s", account.Describe(), first))
 				continue
 			}
-			found[account], by[account] = limits, r.Source
+			found[account], by[account] = compile.LimitsOf(r.Spec), r.Source
 		}
 		if len(taken) > 0 {
 			l.problem(r.Source, resource.Reasoned(policy.ReasonConflict, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", compile.JoinNames(taken))))

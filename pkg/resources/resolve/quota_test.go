@@ -37,6 +37,7 @@ func TestQuotasChangeNoVerdict(t *testing.T) {
 }
 
 func TestQuotasThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
+	const refused = "this version's CRD refuses it"
 	source := policy.ObjectRef{Kind: "ClusterQuota", Name: "b"}
 	for name, c := range map[string]struct {
 		documents []string
@@ -44,13 +45,13 @@ func TestQuotasThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 		says      string
 		want      verify.Limits // of team-a
 	}{
-		"for nobody":       {[]string{written.Object("ClusterQuota", "", "b", "maxInFlight: 70")}, nil, "spec.namespaces and spec.tenants are empty", verify.Limits{}},
-		"without a limit":  {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]")}, nil, "sets none of", verify.Limits{}},
-		"below nothing":    {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\nmaxInFlight: -1")}, nil, "the least is 32", verify.Limits{}},
-		"for no pod":       {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\nmaxInFlight: 31")}, nil, "the least is 32", verify.Limits{}},
-		"slower than none": {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\nregistryRequestsPerSecond: -1")}, nil, "below 1", verify.Limits{}},
-		"more than all":    {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\ncacheSharePercent: 101")}, nil, "the most is 100", verify.Limits{}},
-		"no namespace":     {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a, 'team-*']\ncacheSharePercent: 1")}, nil, "not a DNS-1123 label", verify.Limits{}},
+		"for nobody":       {[]string{written.Object("ClusterQuota", "", "b", "maxInFlight: 70")}, nil, refused, verify.Limits{}},
+		"without a limit":  {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]")}, nil, refused, verify.Limits{}},
+		"below nothing":    {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\nmaxInFlight: -1")}, nil, refused, verify.Limits{}},
+		"for no pod":       {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\nmaxInFlight: 31")}, nil, refused, verify.Limits{}},
+		"slower than none": {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\nregistryRequestsPerSecond: -1")}, nil, refused, verify.Limits{}},
+		"more than all":    {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\ncacheSharePercent: 101")}, nil, refused, verify.Limits{}},
+		"no namespace":     {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a, 'team-*']\ncacheSharePercent: 1")}, nil, refused, verify.Limits{}},
 		"cannot be read":   {nil, []resource.Broken{{Source: source, Err: errors.New("unknown field spec.images")}}, "unknown field", verify.Limits{}},
 		"named by another": {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a, team-b, team-b]\nmaxInFlight: 70"), written.Object("ClusterQuota", "", "a", "namespaces: [team-a]\nmaxInFlight: 80")}, nil,
 			"namespace team-a has that of ClusterQuota a; the first by name applies, and this one to the rest of its lists", verify.Limits{InFlight: 80}},
@@ -58,6 +59,9 @@ func TestQuotasThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := written.Objects(t, append(c.documents, written.Namespace("team-a", "1"))...)
 			o.Broken = c.broken
+			if c.says == refused {
+				o = written.AsRead(t, o)
+			}
 			snapshot, problems := written.Compiled(o)
 			require.Len(t, problems, 1)
 			require.Equal(t, source, problems[0].Source)

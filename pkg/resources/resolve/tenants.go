@@ -25,7 +25,6 @@ const maxTenantNamespaces = 256
 // tenancy knows the holder of each namespace.
 type tenancy struct {
 	*resource.Tenants
-	names    []string                   // of Tenants whose members are known, sorted
 	unusable map[policy.ObjectRef]error // Tenants that cannot be used
 	partial  bool                       // the members of some Tenant are unknown
 }
@@ -34,18 +33,17 @@ func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
 	t := &tenancy{unusable: map[policy.ObjectRef]error{}}
 	var known []*v1beta1.Tenant
 	for _, e := range EntriesOf[v1beta1.Tenant](cluster) {
-		said, err := saidBy(&e.Spec)
+		said, whole := saidBy(&e.Spec)
+		err := cmp.Or(e.Broken, checkClaims(e.Spec.Spec, cluster.referenced.Namespace))
+		if !whole {
+			err, t.partial = cmp.Or(err, errors.New("spec names something that cannot be the name of a namespace")), true
+		}
 		if err != nil {
-			t.unusable[e.Source], t.partial = cmp.Or(e.Broken, err), true
-		} else if e.Broken != nil {
-			t.unusable[e.Source] = e.Broken
-		} else if err := cmp.Or(knownLevel(e.Spec.Spec.Verification.PolicyLevel), checkClaims(e.Spec.Spec, cluster.referenced.Namespace)); err != nil {
 			t.unusable[e.Source] = err
 		}
-		if said == nil {
-			continue
+		if said != nil {
+			known = append(known, said)
 		}
-		known, t.names = append(known, said), append(t.names, e.Source.Name)
 	}
 	t.Tenants = resource.NewTenants(known).Labelled(labels)
 	return t
@@ -80,50 +78,28 @@ func (s *Snapshot) labels() resource.Labels {
 	return labels
 }
 
-// saidBy returns a Tenant with the namespaces that it names, nil if it names none. It returns an
-// error if the Tenant may have others: then it denies those that it names, so that no other Tenant
-// gets them.
-func saidBy(tenant *v1beta1.Tenant) (said *v1beta1.Tenant, err error) {
+// saidBy returns a Tenant with the namespaces that it names, nil if it names none, and whether these
+// are all: the schema refuses other names, but the Tenant keeps its spec. It denies the namespaces
+// that it names, so that no other Tenant gets them.
+func saidBy(tenant *v1beta1.Tenant) (said *v1beta1.Tenant, whole bool) {
 	spec := tenant.Spec
-	var wrong []error
-	namespace := func(field, name string) bool {
-		_, err := verify.ParseNamespace(name)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", field, err))
-		}
-		return err == nil
-	}
-	if !namespace("spec.homeNamespace", spec.HomeNamespace) {
+	invalid := func(name string) bool { _, err := verify.ParseNamespace(name); return err != nil }
+	if invalid(spec.HomeNamespace) {
 		spec.HomeNamespace = ""
 	}
-	spec.Namespaces = nil
-	for i, name := range tenant.Spec.Namespaces {
-		if namespace(fmt.Sprintf("spec.namespaces[%d]", i), name) {
-			spec.Namespaces = append(spec.Namespaces, name)
-		}
-	}
-	if prefix := spec.NamespacePrefix; prefix != "" && (len(prefix) < 3 || !strings.HasSuffix(prefix, "-") || len(validation.IsDNS1123Label(prefix+"x")) > 0) {
-		wrong = append(wrong, fmt.Errorf("spec.namespacePrefix is %.80q, it must be the beginning of the names of namespaces, have at least 3 characters and end with a dash", prefix))
+	spec.Namespaces = slices.DeleteFunc(slices.Clone(spec.Namespaces), invalid)
+	if prefix := spec.NamespacePrefix; len(prefix) < 3 || !strings.HasSuffix(prefix, "-") || len(validation.IsDNS1123Label(prefix+"x")) > 0 {
 		spec.NamespacePrefix = ""
 	}
 	switch {
-	case len(wrong) == 0:
-		return tenant, nil
+	case spec.HomeNamespace != "" && spec.NamespacePrefix == tenant.Spec.NamespacePrefix && len(spec.Namespaces) == len(tenant.Spec.Namespaces):
+		return tenant, true
 	case spec.HomeNamespace+spec.NamespacePrefix == "" && len(spec.Namespaces) == 0:
-		return nil, wrong[0]
+		return nil, false
 	}
 	reduced := *tenant
 	reduced.Spec = spec
-	return &reduced, wrong[0]
-}
-
-// knownLevel returns an error for an unknown level: it might allow more than the Tenant means.
-func knownLevel(level v1beta1.PolicyLevel) error {
-	switch level {
-	case "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster:
-		return nil
-	}
-	return fmt.Errorf("spec.verification.policyLevel is %.40q, it must be Namespace, Tenant or Cluster", level)
+	return &reduced, false
 }
 
 // checkClaims returns an error if a Tenant would get the namespace that cluster resources

@@ -217,9 +217,9 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 			require.Equal(t, policy.ReasonDenies, report.Effective.Reason)
 		})
 	}
-	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Tenant", "", "iris", written.Iris+"\nverification: {policyLevel: Everyone}"), written.Namespace("iris", "1"), written.Namespace("rose", "3"),
-		written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow")))
-	require.Contains(t, problems[0].Message, `spec.verification.policyLevel is "Everyone", it must be Namespace, Tenant or Cluster`)
+	snapshot, problems := written.Compiled(written.AsRead(t, written.Objects(t, written.Object("Tenant", "", "iris", written.Iris+"\nverification: {policyLevel: Everyone}"), written.Namespace("iris", "1"), written.Namespace("rose", "3"),
+		written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))))
+	require.Contains(t, problems[0].Message, `spec.verification.policyLevel: "Everyone" is not supported`)
 	require.Equal(t, policy.Denied, written.Verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome())
 	require.Equal(t, policy.Allowed, written.Verdict(t, snapshot, "rose", "r.example.com/app").Outcome(), "its namespaces are known, so others are untouched")
 }

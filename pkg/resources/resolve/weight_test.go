@@ -228,7 +228,7 @@ func TestATenantWhoseNamespacesAreCompiledHasRoomForTheirSpecs(t *testing.T) {
 	require.GreaterOrEqual(t, home+others, maxAccountExceptionWeight)
 	random := mathrand.New(mathrand.NewPCG(1, 2))
 	texts := func() []string {
-		all := make([]string, random.IntN(compile.MaxExceptionImages+1))
+		all := make([]string, random.IntN(65))
 		for i := range all {
 			all[i] = strings.Repeat("x", random.IntN(513))
 		}

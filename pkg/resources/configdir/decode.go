@@ -282,7 +282,11 @@ func (h header) unknown() error {
 	for _, kind := range v1beta1.Kinds() {
 		kinds = append(kinds, kind.Name)
 	}
-	return fmt.Errorf("%s: %s has no kind %s; use one of %s", h.called(), h.APIVersion, h.Kind, strings.Join(kinds, ", "))
+	fix := "use one of " + strings.Join(kinds, ", ")
+	if near, ok := policy.Nearest(h.Kind, kinds); ok {
+		fix = "did you mean " + near + "?"
+	}
+	return fmt.Errorf("%s: %s has no kind %s; %s", h.called(), h.APIVersion, h.Kind, fix)
 }
 
 // called names an object in a message, even without a name.

@@ -129,7 +129,7 @@ func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 		"a name twice":             {printed(strings.Replace(listedSecret, "name: s", "name: s, name: t", 1)), "item 1 (line 3): name is given twice"},
 		"a kind twice":             {printed(strings.Replace(listedSecret, "kind: Secret", "kind: Secret, kind: Pod", 1)), "kind is given twice"},
 		"a merge key in an item":   {printed(strings.Replace(listedSecret, "kind: Secret", "kind: Secret, <<: {a: b}", 1)), "a merge key (<<) is not supported here"},
-		"an unknown kind of ours":  {printed(strings.Replace(listedVerifier, "Verifier", "Verifer", 1)), "has no kind Verifer; use one of"},
+		"an unknown kind of ours":  {printed(strings.Replace(listedVerifier, "Verifier", "Verifer", 1)), "has no kind Verifer; did you mean Verifier?"},
 		"an item without a kind":   {printed("{metadata: {name: x}}"), "apiVersion or kind is missing"},
 		"half of a kind":           {"apiVersion: v1\nkind: SecretList\nitems: [{kind: Secret, metadata: {name: x, namespace: a}}]", "item 1 (line 3): apiVersion or kind is missing"},
 		"another kind":             {"apiVersion: v1\nkind: SecretList\nitems: [" + listedVerifier + "]", "item 1 (line 3): apiVersion landwaiter.dev/v1beta1, kind Verifier in a list of kind Secret"},

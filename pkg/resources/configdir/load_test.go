@@ -253,7 +253,7 @@ func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 		"metadata twice":            {v + "metadata: {name: w, namespace: team-a}\n", "metadata is given twice"},
 		"merge key":                 {"<<: {kind: Store}\n" + v, "a merge key (<<) is not supported here"},
 		"tag":                       {"!!binary a2luZA==: Store\n" + v, "the tag !!binary is not supported"},
-		"unknown kind of ours":      {strings.Replace(v, "Verifier", "Verifer", 1), "Verifer team-a/v: landwaiter.dev/v1beta1 has no kind Verifer; use one of"},
+		"unknown kind of ours":      {strings.Replace(v, "Verifier", "Verifer", 1), "Verifer team-a/v: landwaiter.dev/v1beta1 has no kind Verifer; did you mean Verifier?"},
 		"unknown version of ours":   {strings.Replace(v, "v1beta1", "v1", 1), "Verifier team-a/v: apiVersion landwaiter.dev/v1 is not known"},
 		"group almost ours":         {strings.Replace(v, "landwaiter.dev", "Landwaiter.io", 1), "Verifier team-a/v: apiVersion Landwaiter.io/v1beta1 is not known"},
 		"list of pods":              {"apiVersion: v1\nkind: PodList\nitems: []", "kind PodList is not read; write its items as documents"},

@@ -68,9 +68,42 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 }
 
 func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, whole bool) (Report, error) {
+	c, err := declared(ctx, files.Declarations)
+	if err != nil {
+		return Report{}, err
+	}
+	c.whole = whole
+	if c.report.Resources == 0 && len(c.report.Findings) == 0 && len(files.Patches) > 0 {
+		return Report{}, fmt.Errorf("nothing to check: %s: %s; %s", files.Patches[0].File, patched(files.Patches), built(files.Patches))
+	}
+	if c.report.Resources == 0 && len(c.report.Findings) == 0 {
+		if i := slices.Index(paths, configdir.Standard); i >= 0 && len(files.Declarations) == 0 {
+			return Report{}, errors.New("nothing to check: " + configdir.EmptyInput)
+		} else if i >= 0 {
+			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")
+		}
+		return Report{}, fmt.Errorf("nothing to check: no resource of landwaiter.dev in %s; objects of other kinds: %d", strings.Join(paths, ", "), c.report.Ignored)
+	}
+	c.refused, c.first = maps.Clone(c.wrong), len(c.report.Findings)
+	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
+		if !c.unknowable(p, files.Objects.Resources) {
+			c.problem(p)
+		}
+	}
+	c.exposures(resource.Exposures(files.Objects.Resources...))
+	if len(files.Patches) > 0 {
+		c.report.Findings = append(c.report.Findings, resource.Finding{ID: NoObject, Severity: resource.Note, File: files.Patches[0].File, Message: patched(files.Patches), Fix: built(files.Patches)})
+	}
+	c.sort()
+	return c.report, nil
+}
+
+// declared collects the errors with which an API server would refuse declarations by the CRDs, and
+// objects that are declared more than once.
+func declared(ctx context.Context, declarations []configdir.Declaration) (*checker, error) {
 	schemas := schema.Embedded()
-	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, whole: whole}
-	for _, d := range files.Declarations {
+	c := &checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}}
+	for _, d := range declarations {
 		switch {
 		case d.Ignored:
 			c.report.Ignored++
@@ -84,39 +117,15 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 		}
 		found, err := validated(ctx, schemas, d)
 		if err != nil {
-			return Report{}, err
+			return nil, err
 		}
 		for _, f := range found {
 			c.add(d, f)
 		}
 	}
-	if c.report.Resources == 0 && len(c.report.Findings) == 0 && len(files.Patches) > 0 {
-		return Report{}, fmt.Errorf("nothing to check: %s: %s; %s", files.Patches[0].File, patched(files.Patches), built(files.Patches))
-	}
-	if c.report.Resources == 0 && len(c.report.Findings) == 0 {
-		if i := slices.Index(paths, configdir.Standard); i >= 0 && len(files.Declarations) == 0 {
-			return Report{}, errors.New("nothing to check: " + configdir.EmptyInput)
-		} else if i >= 0 {
-			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")
-		}
-		return Report{}, fmt.Errorf("nothing to check: no resource of landwaiter.dev in %s; objects of other kinds: %d", strings.Join(paths, ", "), c.report.Ignored)
-	}
 	c.duplicates()
-	c.refused, c.first = maps.Clone(c.wrong), len(c.report.Findings)
-	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
-		if !c.unknowable(p, files.Objects.Resources) {
-			c.problem(p)
-		}
-	}
-	c.exposures(resource.Exposures(files.Objects.Resources...))
-	if len(files.Patches) > 0 {
-		c.report.Findings = append(c.report.Findings, resource.Finding{ID: NoObject, Severity: resource.Note, File: files.Patches[0].File, Message: patched(files.Patches), Fix: built(files.Patches)})
-	}
-	slices.SortStableFunc(c.report.Findings, func(a, b resource.Finding) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Object.String(), b.Object.String()),
-			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
-	})
-	return c.report, nil
+	c.sort()
+	return c, nil
 }
 
 // patched adds a finding about files that are patches, at the first of them.
@@ -147,6 +156,14 @@ type checker struct {
 	first   int
 	// whole says that the files have every resource that one of them may name.
 	whole bool
+}
+
+// sort sorts the findings by file and line.
+func (c *checker) sort() {
+	slices.SortStableFunc(c.report.Findings, func(a, b resource.Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Object.String(), b.Object.String()),
+			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
+	})
 }
 
 // add adds a finding about d. The line is the line of the field, unless it is given.
@@ -316,7 +333,7 @@ var (
 	fieldFirst = regexp.MustCompile(`^((?:spec|metadata)[\w.\[\]-]*)(: | )`)
 	lineFirst  = regexp.MustCompile(`^(?:\S+ |standard input |unmarshal errors: )?line (\d+):? (?:has )?`)
 	// imperative begins the part of a message that says what to do.
-	imperative = regexp.MustCompile(`^(add|copy|correct|delete|give|leave|make|move|remove|run|say|separate|set|split|use|write)\b`)
+	imperative = regexp.MustCompile(`^(add|copy|correct|delete|did|give|leave|make|move|remove|run|say|separate|set|split|use|write)\b`)
 )
 
 // explain moves field and fix out of the message of a problem.

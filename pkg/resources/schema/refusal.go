@@ -210,8 +210,8 @@ func FaultOf(e *field.Error) Fault {
 		}
 	case field.ErrorTypeInvalid, field.ErrorTypeNotFound, field.ErrorTypeInternal:
 	}
-	if tooFew.MatchString(f.Message) {
-		f.Fix = atLeast(f.Field)
+	if f.Message == "should have at least 1 items" {
+		f.Message, f.Fix = "must have at least 1 entry", atLeast(f.Field)
 	}
 	if f.Field == "spec.until" && strings.HasPrefix(f.Message, "should match ") {
 		f.Message, f.Fix = fmt.Sprintf("%.40q is not a time in RFC 3339", fmt.Sprint(e.BadValue)), "write a time of the form YYYY-MM-DDThh:mm:ssZ"
@@ -256,8 +256,6 @@ func misread(field, message, text string) string {
 var (
 	// outOfRange matches the API server's message about a number that its type cannot hold.
 	outOfRange = regexp.MustCompile(`^Checked value (must be of type .*) in (spec\.\S+)$`)
-	// tooFew matches the API server's message about a list that is too short.
-	tooFew = regexp.MustCompile(`^should have at least \d+ items$`)
 	// imageEntry matches the field of an image pattern.
 	imageEntry = regexp.MustCompile(`^spec\.(\w+(\[\d+\])?\.)?images\[\d+\]$`)
 	// hostEntry matches the fields of hosts that may be patterns.
@@ -266,7 +264,7 @@ var (
 	requireOfRule = regexp.MustCompile(`^spec\.rules\[\d+\]\.require$`)
 )
 
-// atLeast returns the fix for a list that is too short. The author of a rule that requires
+// atLeast returns the fix for a list that must not be empty. The author of a rule that requires
 // nothing may want to check nothing.
 func atLeast(path string) string {
 	if requireOfRule.MatchString(path) {

@@ -1,16 +1,10 @@
 package conditions
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
-
-// maxListed bounds the names and fields that a message lists.
-const maxListed = 8
 
 // partly describes the missing or broken Verifiers that a policy of the level names, and the rules that no image can
 // pass because of them.
@@ -26,9 +20,9 @@ func (c conditions) partlyDenies(p compile.Policy) Condition {
 	names, rules := c.partly(p)
 	denied, still := "images that only these could verify", stillMet
 	if len(rules) > 0 {
-		denied, still = "the images of "+compile.JoinNames(bounded(rules)), stillDecide
+		denied, still = "the images of "+compile.JoinNames(rules), stillDecide
 	}
-	return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use Verifiers that the policy names (" + compile.JoinNames(bounded(names)) + "), and denies " + denied +
+	return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use Verifiers that the policy names (" + compile.JoinNames(names) + "), and denies " + denied +
 		"; " + still + "; the condition Ready says why"}
 }
 
@@ -37,11 +31,3 @@ const (
 	stillMet    = "other Verifiers can still satisfy its requirements"
 	stillDecide = "its other rules still decide"
 )
-
-// bounded returns the first entries of a list, and the number of the others.
-func bounded(list []string) []string {
-	if more := len(list) - maxListed; more > 0 {
-		return append(slices.Clone(list[:maxListed]), fmt.Sprintf("%d more", more))
-	}
-	return list
-}

@@ -126,7 +126,7 @@ func (c conditions) consequence(source policy.ObjectRef) string {
 		if len(rules) == 0 {
 			return "; " + stillMet
 		}
-		return "; the images of " + compile.JoinNames(bounded(rules)) + " are denied, and " + stillDecide
+		return "; the images of " + compile.JoinNames(rules) + " are denied, and " + stillDecide
 	}
 	switch source.Kind {
 	case v1beta1.KindClusterQuota, v1beta1.KindTenant, v1beta1.KindException, v1beta1.KindClusterException:

@@ -198,10 +198,10 @@ func TestAPolicyNamesAllVerifiersThatItCannotUse(t *testing.T) {
 	key := written.NewKey(t)
 	s, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", written.InlineKey(string(key.PEM))), written.Object("Verifier", "team-a", "release", written.CosignVerifier),
 		written.Object("VerificationPolicy", "team-a", "p", "rules: [{images: [r.example.com/a], require: [{anyOf: [one, two, release]}]}, {images: ['**'], require: [{anyOf: [one, x1, x2, x3, x4, x5, release]}]}]")))
-	ready := written.ReportOn(t, s, "VerificationPolicy team-a/p").Ready
-	require.Contains(t, ready.Message, "spec.rules[0].require[0] names Verifier one, which does not exist")
-	require.Contains(t, ready.Message, "; Landwaiter cannot use these Verifiers either: two (spec.rules[0].require[0]), x1 (spec.rules[1].require[0]), ")
-	require.Contains(t, ready.Message, "1 more; other Verifiers can still satisfy its requirements")
+	report := written.ReportOn(t, s, "VerificationPolicy team-a/p")
+	require.Contains(t, report.Ready.Message, "spec.rules[0].require[0] names Verifier one, which does not exist")
+	require.Contains(t, report.Ready.Message, "; other Verifiers can still satisfy its requirements")
+	require.Contains(t, report.Effective.Message, "Landwaiter cannot use Verifiers that the policy names (one, two, x1, x2, x3, x4, x5), and denies ")
 }
 
 // Nobody should search a resource for a mistake that is none.

@@ -3,6 +3,7 @@ package resolve
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -106,7 +107,7 @@ func (v *View) policyChoices() []Choice {
 	if !v.Denies() {
 		none := v.none(kind)
 		if len(v.Warning) > 0 {
-			none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.last()+1), kind)
+			none.Why = fmt.Sprintf("no %s that denies in %s", kind, v.names(v.last()+1))
 		}
 		choices = append(choices, none)
 	}
@@ -162,33 +163,20 @@ func (v *View) choice(i int, kind string, applied []policy.ObjectRef, why string
 
 // none returns the Choice of a kind without applicable resources.
 func (v *View) none(kind string) Choice {
-	return Choice{Kind: kind, Level: LevelNone, Applied: []policy.ObjectRef{}, Why: v.whyNone(kind)}
-}
-
-// whyNone explains why no resource of a kind applies.
-func (v *View) whyNone(kind string) string {
+	why := fmt.Sprintf("no %s in %s", kind, v.names(v.last()+1))
 	if v.Broken != nil {
-		return "not compiled; see the reason"
+		why = "not compiled; see the reason"
 	}
-	return fmt.Sprintf("%s has a %s", v.neither(v.last()+1), kind)
+	return Choice{Kind: kind, Level: LevelNone, Applied: []policy.ObjectRef{}, Why: why}
 }
 
-// neither names the first levels as lacking something.
-func (v *View) neither(levels int) string {
+// names names the first levels.
+func (v *View) names(levels int) string {
 	var names []string
 	for i := range levels {
 		names = append(names, v.name(i))
 	}
-	switch last := len(names) - 1; last {
-	case -1:
-		return "no level"
-	case 0:
-		return "not even " + names[0]
-	case 1:
-		return "neither " + names[0] + " nor " + names[1]
-	default:
-		return "neither " + names[0] + ", " + names[1] + " nor " + names[last]
-	}
+	return strings.Join(names, ", ")
 }
 
 func (v *View) labelOf(i int) string {
@@ -214,12 +202,8 @@ func (v *View) whyAt(i int, kind string) string {
 	switch {
 	case i == v.last() && i == 0:
 		return "Tenant " + v.Tenant + " leaves decisions to the cluster"
-	case i == v.last() && i == 1:
-		return v.name(0) + " has no " + kind + " of its own"
 	case i == v.last():
-		return v.neither(i) + " has a " + kind + " of its own"
-	case i > 0:
-		return "the namespace has no " + kind + " of its own, and Tenant " + v.Tenant + " has one, so no Cluster" + kind + " applies"
+		return "no " + kind + " in " + v.names(i)
 	case i+1 < v.last():
 		return "the namespace has its own " + kind + ", so none of Tenant " + v.Tenant + " and no Cluster" + kind + " applies"
 	}

@@ -19,45 +19,9 @@ func verifierProblems(o *Objects, verifiers []compile.Verifier, allFaults bool) 
 		if e.Broken != nil {
 			continue
 		}
-		wrong := checkVerifierNames(e.Spec, verifiers)
-		if found := compile.ProblemsOf(e.Source, errors.Join(wrong.errs...), allFaults); len(found) > 0 {
-			found[0].Message = compile.Cut(found[0].Message + wrong.others(allFaults))
-			problems = append(problems, found...)
-		}
+		problems = append(problems, compile.ProblemsOf(e.Source, checkVerifierNames(e.Spec, verifiers), allFaults)...)
 	}
 	return problems
-}
-
-// maxUnusable bounds the further Verifiers that a problem names.
-const maxUnusable = 5
-
-// unusable are the missing or broken Verifiers that a policy names, in its order.
-type unusable struct {
-	errs   []error
-	fields []resource.Field
-}
-
-// others names the Verifiers after the first one, each once with its first field, unless every fault is a separate
-// problem.
-func (u unusable) others(allFaults bool) string {
-	if allFaults || len(u.fields) < 2 {
-		return ""
-	}
-	seen := map[string]bool{u.fields[0].Name: true}
-	var named []string
-	for _, f := range u.fields[1:] {
-		if !seen[f.Name] {
-			named = append(named, fmt.Sprintf("%s (%s)", f.Name, f.Path))
-		}
-		seen[f.Name] = true
-	}
-	if len(named) == 0 {
-		return ""
-	}
-	if more := len(named) - maxUnusable; more > 0 {
-		named = append(named[:maxUnusable], fmt.Sprintf("%d more", more))
-	}
-	return "; Landwaiter cannot use these Verifiers either: " + compile.JoinNames(named)
 }
 
 // Partly describes what an otherwise usable policy cannot use: the missing or broken Verifiers that it names, and the
@@ -94,22 +58,19 @@ func Partly(p compile.Policy, verifiers []compile.Verifier) (names, rules []stri
 	return names, rules
 }
 
-// checkVerifierNames returns the missing or broken Verifiers that spec names, with an error for each.
-func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []compile.Verifier) (wrong unusable) {
+// checkVerifierNames returns an error for each missing or broken Verifier that spec names, joined.
+func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []compile.Verifier) error {
+	var wrong []error
 	for _, f := range resource.FieldsOfPolicy(spec) {
 		k := slices.IndexFunc(verifiers, func(v compile.Verifier) bool { return v.Source.Name == f.Name })
-		var err error
 		switch {
 		case k < 0:
-			err = resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", f.Path, f.Name, hidden(verifiers)))
+			wrong = append(wrong, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", f.Path, f.Name, hidden(verifiers))))
 		case verifiers[k].Broken != nil:
-			err = resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %w", f.Path, verifiers[k].Broken))
-		default:
-			continue
+			wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %w", f.Path, verifiers[k].Broken)))
 		}
-		wrong.errs, wrong.fields = append(wrong.errs, err), append(wrong.fields, f)
 	}
-	return wrong
+	return errors.Join(wrong...)
 }
 
 // hidden explains that ClusterVerifiers do not apply in a namespace with Verifiers.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Exceptions are the flags about exceptions.
@@ -21,15 +21,15 @@ type Exceptions struct {
 // Register declares the flags.
 func (e *Exceptions) Register(f *pflag.FlagSet) {
 	e.declared = true
-	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "longest time from creation to expiry of an Exception or of a ClusterException with images")
-	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "longest time from creation to expiry of a ClusterException that delegates")
+	f.DurationVar(&e.Longest, "max-exception", resource.DefaultMaxException, "longest time from creation to expiry of an Exception or of a ClusterException with images")
+	f.DurationVar(&e.LongestDelegation, "max-delegation", resource.DefaultMaxDelegation, "longest time from creation to expiry of a ClusterException that delegates")
 	f.DurationVar(&e.BreakGlass, "break-glass", 0, "longest break-glass, in which annotations of a Namespace admit every image (0: never); requires the guardrails")
 }
 
 // Limits returns the limits in the flags. A time of 0 or less is an error, except for
 // break-glass, which may be 0.
-func (e *Exceptions) Limits() (service.ExceptionLimits, error) {
-	limits := service.ExceptionLimits{Max: e.Longest, Delegation: e.LongestDelegation, BreakGlass: e.BreakGlass}
+func (e *Exceptions) Limits() (resource.ExceptionLimits, error) {
+	limits := resource.ExceptionLimits{Max: e.Longest, Delegation: e.LongestDelegation, BreakGlass: e.BreakGlass}
 	switch {
 	case e.Longest <= 0:
 		return limits, fmt.Errorf("--max-exception is %s, it must be more than 0", e.Longest)

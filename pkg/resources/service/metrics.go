@@ -19,7 +19,7 @@ import (
 func (s *Service) Register(metrics *prometheus.Registry) {
 	s.registerMemory(metrics)
 	s.registerRedis(metrics)
-	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(s.set, time.Now), newTenantNamespaces(s.namespaces, s.Tenant))
+	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(s.set, s.namespaces, time.Now))
 }
 
 // counted registers a counter whose value is stored elsewhere.
@@ -182,29 +182,4 @@ func (n *namespaces) drop(namespace verify.Namespace) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.known, namespace)
-}
-
-// tenantNamespaces is a collector of the Tenant of each namespace with its own series, so
-// that queries can sum series by Tenant.
-type tenantNamespaces struct {
-	namespaces *namespaces
-	tenant     func(verify.Namespace) string
-	desc       *prometheus.Desc
-}
-
-func newTenantNamespaces(namespaces *namespaces, tenant func(verify.Namespace) string) *tenantNamespaces {
-	return &tenantNamespaces{namespaces: namespaces, tenant: tenant, desc: prometheus.NewDesc("landwaiter_tenant_namespace",
-		"Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, on(namespace) group_left(tenant).", []string{"tenant", "namespace"}, nil)}
-}
-
-// Describe implements [prometheus.Collector].
-func (t *tenantNamespaces) Describe(into chan<- *prometheus.Desc) { into <- t.desc }
-
-// Collect implements [prometheus.Collector].
-func (t *tenantNamespaces) Collect(into chan<- prometheus.Metric) {
-	for _, namespace := range t.namespaces.values() {
-		if tenant := t.tenant(namespace); tenant != "" {
-			into <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, 1, tenant, namespace.Label())
-		}
-	}
 }

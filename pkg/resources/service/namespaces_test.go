@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -68,10 +70,10 @@ func TestANamespaceHasTheClusterQuotaOfItsQuotaOwner(t *testing.T) {
 	for name, spec := range map[string]v1beta1.ClusterQuotaSpec{
 		"gold":   {Tenants: []string{"shop"}, MaxInFlight: 64},
 		"night":  {Namespaces: []string{"shop-batch"}, MaxInFlight: 32},
-		"broken": {Namespaces: []string{"alone"}, MaxInFlight: 1},
 	} {
 		o.Resources = append(o.Resources, &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 	}
+	o.Broken = append(o.Broken, resource.Broken{Source: policy.ObjectRef{Kind: "ClusterQuota", Name: "broken"}, Err: errors.New("why")})
 	s.Apply(t.Context(), o)
 	for namespace, want := range map[verify.Namespace]string{"shop": "gold", "shop-web": "gold", "shop-batch": "night", "alone": "", "made-up": "", verify.Cluster: ""} {
 		require.Equal(t, want, s.Quota(namespace), namespace)
@@ -94,19 +96,19 @@ landwaiter_registry_namespace_requests_total{namespace="team-a",outcome="forbidd
 }
 
 func TestSeriesOfNamespacesCanBeJoinedWithTheirTenants(t *testing.T) {
-	namespaces := newNamespaces(func(namespace verify.Namespace) bool { return namespace != "iris-made-up" })
+	s, metrics := registered(t)
+	o := declared("iris", "iris-web", "iris-api", "team-a")
+	o.Resources = append(o.Resources, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}})
+	s.Apply(t.Context(), o)
 	for _, namespace := range []verify.Namespace{"iris-web", "team-a", "iris-api", "iris-made-up"} {
-		namespaces.label(namespace)
+		s.NamespaceLabel(namespace)
 	}
-	tenants := newTenantNamespaces(namespaces, func(namespace verify.Namespace) string {
-		if strings.HasPrefix(string(namespace), "iris-") {
-			return "iris"
-		}
-		return ""
-	})
+	const name = "landwaiter_tenant_namespace"
 	const help = "# HELP landwaiter_tenant_namespace Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, on(namespace) group_left(tenant).\n# TYPE landwaiter_tenant_namespace gauge\n"
-	require.NoError(t, testutil.CollectAndCompare(tenants, strings.NewReader(help+
-		"landwaiter_tenant_namespace{namespace=\"iris-api\",tenant=\"iris\"} 1\nlandwaiter_tenant_namespace{namespace=\"iris-web\",tenant=\"iris\"} 1\n")))
-	namespaces.drop("iris-api")
-	require.Equal(t, 1, testutil.CollectAndCount(tenants), "a namespace that is gone has no series")
+	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(help+
+		"landwaiter_tenant_namespace{namespace=\"iris-api\",tenant=\"iris\"} 1\nlandwaiter_tenant_namespace{namespace=\"iris-web\",tenant=\"iris\"} 1\n"), name))
+	s.Forget("iris-api")
+	count, err := testutil.GatherAndCount(metrics, name)
+	require.NoError(t, err)
+	require.Equal(t, 1, count, "a namespace that is gone has no series")
 }

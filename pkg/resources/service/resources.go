@@ -18,8 +18,9 @@ const maxNamespaceLabels = 1000
 // has the same, regardless of which one writes statuses.
 type resources struct {
 	set                                 *Set
+	named                               *namespaces // with their own series
 	all, notReady, namespaces, loadedAt *prometheus.Desc
-	expires, hash                       *prometheus.Desc
+	expires, hash, tenant               *prometheus.Desc
 	now                                 func() time.Time
 
 	mu      sync.Mutex
@@ -28,23 +29,24 @@ type resources struct {
 	metrics []prometheus.Metric
 }
 
-func newResources(set *Set, now func() time.Time) *resources {
+func newResources(set *Set, named *namespaces, now func() time.Time) *resources {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("landwaiter_"+name, help, labels, nil)
 	}
-	return &resources{set: set, now: now,
+	return &resources{set: set, named: named, now: now,
 		expires:    desc("trust_expires_timestamp_seconds", "When the first certificate, CA, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.", "kind", "namespace"),
 		all:        desc("resources", "Resources that are in force, by kind.", "kind"),
 		notReady:   desc("resources_not_ready", "Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.", "kind", "namespace"),
 		namespaces: desc("namespaces", "Namespaces that resources are compiled for."),
 		hash:       desc("configuration_hash", "Number derived from a hash of the objects that determine this replica's decisions, for those of the cluster and of namespaces. Replicas with the same objects report the same numbers; a replica that has not loaded its objects reports none.", "scope"),
+		tenant:     desc("tenant_namespace", "Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, on(namespace) group_left(tenant).", "tenant", "namespace"),
 		loadedAt:   desc("resources_loaded_timestamp_seconds", "When a change of resources last came into force, in Unix time; 0 before the first."),
 	}
 }
 
 // Describe implements [prometheus.Collector].
 func (r *resources) Describe(into chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{r.all, r.notReady, r.namespaces, r.loadedAt, r.expires, r.hash} {
+	for _, desc := range []*prometheus.Desc{r.all, r.notReady, r.namespaces, r.loadedAt, r.expires, r.hash, r.tenant} {
 		into <- desc
 	}
 }
@@ -58,6 +60,12 @@ func (r *resources) Collect(into chan<- prometheus.Metric) {
 	into <- prometheus.MustNewConstMetric(r.loadedAt, prometheus.GaugeValue, loaded)
 	for _, metric := range r.current() {
 		into <- metric
+	}
+	snapshot := r.set.Snapshot()
+	for _, namespace := range r.named.values() {
+		if tenant := snapshot.Tenant(namespace); tenant != "" {
+			into <- prometheus.MustNewConstMetric(r.tenant, prometheus.GaugeValue, 1, tenant, namespace.Label())
+		}
 	}
 }
 
@@ -76,7 +84,6 @@ func (r *resources) current() []prometheus.Metric {
 func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 	all, notReady := map[string]int{}, map[[2]string]int{}
 	namespaces := 0
-	var named labels
 	for _, namespace := range snapshot.Namespaces() { // sorted, so that the same ones have series
 		broken := map[string]int{}
 		for kind, count := range snapshot.Counts(namespace) {
@@ -91,7 +98,7 @@ func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 		if len(broken) == 0 {
 			continue
 		}
-		label := named.of(namespace)
+		label := r.named.label(namespace)
 		for kind, count := range broken {
 			notReady[[2]string{kind, label}] += count
 		}
@@ -109,20 +116,6 @@ func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 	return metrics
 }
 
-// labels counts the namespaces that have their own label.
-type labels int
-
-// of returns the label of one more namespace: "other" beyond the limit.
-func (l *labels) of(namespace verify.Namespace) string {
-	if namespace == verify.Cluster {
-		return namespace.Label()
-	}
-	if *l++; *l > maxNamespaceLabels {
-		return otherLabel
-	}
-	return namespace.Label()
-}
-
 // endsKept is how long the first expiries are cached, which only time changes.
 const endsKept = time.Hour
 
@@ -130,18 +123,13 @@ const endsKept = time.Hour
 // namespaces share a series with the first expiry of all of them.
 func (r *resources) ends(snapshot *resolve.Snapshot, now time.Time) []prometheus.Metric {
 	first := map[[2]string]time.Time{}
-	var named labels
 	for _, namespace := range snapshot.Namespaces() { // sorted, so that the same ones have series
-		label := ""
 		for source, ends := range snapshot.EndsOf(namespace) {
 			at, ok := ends.First(now)
 			if !ok {
 				continue
 			}
-			if label == "" {
-				label = named.of(namespace)
-			}
-			series := [2]string{source.Kind, label}
+			series := [2]string{source.Kind, r.named.label(namespace)}
 			if earlier, ok := first[series]; !ok || at.Before(earlier) {
 				first[series] = at
 			}

@@ -36,7 +36,7 @@ func hashOf(t *testing.T, s *Service) float64 {
 func TestReplicasWithTheSameObjectsReportTheSameHash(t *testing.T) {
 	first, _ := registered(t)
 	second, _ := registered(t)
-	require.Zero(t, testutil.CollectAndCount(newResources(first.set, time.Now), hashMetric), "a replica that has loaded nothing is not compared")
+	require.Zero(t, testutil.CollectAndCount(newResources(first.set, first.namespaces, time.Now), hashMetric), "a replica that has loaded nothing is not compared")
 	objects := func(action v1beta1.DefaultAction) (o resource.Objects) {
 		for _, namespace := range []string{"team-a", "team-b", "team-c"} {
 			broken(t, &o, namespace)

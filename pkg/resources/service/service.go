@@ -25,15 +25,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// ExceptionLimits are an admin's limits on exceptions.
-type ExceptionLimits = resource.ExceptionLimits
-
-// Defaults of ExceptionLimits, for flags.
-const (
-	DefaultMaxException  = resource.DefaultMaxException
-	DefaultMaxDelegation = resource.DefaultMaxDelegation
-)
-
 // Options configure a [Service]. The zero value is safe and keeps results in
 // memory only.
 type Options struct {
@@ -56,7 +47,7 @@ type Options struct {
 	// also gets the Proxy and Endpoints of the registry client.
 	External external.Options
 	// Exceptions are an admin's limits on exceptions.
-	Exceptions ExceptionLimits
+	Exceptions resource.ExceptionLimits
 	// ClusterResourceNamespace is the namespace of objects that cluster resources of
 	// [Service.Apply] reference, unless the objects name another one.
 	ClusterResourceNamespace string
@@ -95,7 +86,7 @@ type Service struct {
 	revocation *revocation.Prefetcher
 	external   *external.Fetcher
 	firstFetch time.Duration
-	exceptions ExceptionLimits
+	exceptions resource.ExceptionLimits
 	// clusterResources is [Options.ClusterResourceNamespace].
 	clusterResources string
 

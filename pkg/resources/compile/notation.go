@@ -14,7 +14,7 @@ import (
 
 func notationChecker(name string, spec v1beta1.NotationVerifier, stores TrustStores, revokers Revokers) (verify.Checker, []string, error) {
 	options := notation.Options{Name: name, TrustedIdentities: spec.TrustedIdentities}
-	if err := notationModes(&options, spec, stores.owner(), revokers); err != nil {
+	if err := notationModes(&options, spec, stores.Owner, revokers); err != nil {
 		return nil, nil, err
 	}
 	used, err := notationAnchors(&options, spec, stores)
@@ -87,7 +87,7 @@ func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revok
 	if as == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities configures the identity for AWS Signer: set spec.awsSigner there, " + orIgnore)
 	}
-	revoked := revokers.AWSSigner(stores.owner(), as)
+	revoked := revokers.AWSSigner(stores.Owner, as)
 	made.Revoked = func(ctx context.Context, job notation.AWSJob) ([]string, error) {
 		return revoked(ctx, external.AWSSignature(job))
 	}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
@@ -166,52 +167,39 @@ func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
 	return 0, notKnown("spec.hash")
 }
 
-// LevelTrustStores are the trust stores of one level, by name.
-type LevelTrustStores struct {
-	Owner  verify.Namespace
-	Stores map[string]*TrustStore
-}
-
 // TrustStores resolves references of one level's resources to trust stores.
 type TrustStores struct {
-	Levels []LevelTrustStores // nearest first: the own level, then the cluster's
+	Owner verify.Namespace // of the referencing resources
+	// Own and Cluster are the trust stores of the level and of the cluster, by name. Both are the
+	// same for the resources of the cluster.
+	Own, Cluster map[string]*TrustStore
 	// PublicGood is the default root of keys and identities, nil if no verifier uses it.
 	PublicGood *TrustStore
 }
 
-// owner returns the namespace of the referencing resources.
-func (ts TrustStores) owner() verify.Namespace { return ts.Levels[0].Owner }
-
 // find returns the store that ref names. It returns an error unless the store is usable
 // and has the type want.
 func (ts TrustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (*TrustStore, error) {
-	kind := string(ref.Kind)
-	if kind == "" {
-		kind = KindOf(ts.owner(), v1beta1.KindTrustStore)
-	}
-	if ref.Name == "" {
+	kind := cmp.Or(string(ref.Kind), KindOf(ts.Owner, v1beta1.KindTrustStore))
+	source := policy.ObjectRef{Kind: kind, Name: ref.Name}
+	stores := ts.Cluster
+	switch {
+	case ref.Name == "":
 		return nil, errors.New("the reference to a trust store has no name")
-	}
-	for _, l := range ts.Levels {
-		if KindOf(l.Owner, v1beta1.KindTrustStore) == kind {
-			return ts.at(l, kind, ref.Name, want)
-		}
-	}
-	if kind == v1beta1.KindTrustStore {
+	case kind == v1beta1.KindTrustStore && ts.Owner == verify.Cluster:
 		return nil, fmt.Errorf("a cluster resource cannot use TrustStore %s, which belongs to a namespace; use a ClusterTrustStore", ref.Name)
+	case kind == v1beta1.KindTrustStore:
+		source.Namespace, stores = string(ts.Owner), ts.Own
+	case kind != v1beta1.KindClusterTrustStore:
+		return nil, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", kind)
 	}
-	return nil, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", kind)
-}
-
-func (ts TrustStores) at(l LevelTrustStores, kind, name string, want v1beta1.TrustStoreType) (*TrustStore, error) {
-	source := policy.ObjectRef{Kind: kind, Namespace: string(l.Owner), Name: name}
-	store, ok := l.Stores[name]
+	store, ok := stores[ref.Name]
 	switch {
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	case store.Err != nil:
 		err := Unusable(source, store.Err)
-		if ts.owner() == verify.Cluster { // its own status may say why
+		if ts.Owner == verify.Cluster { // its own status may say why
 			err = fmt.Errorf("%s cannot be used: %w", source, store.Err)
 		}
 		if remedy := policy.OutsideOf(err); remedy != "" {

@@ -55,7 +55,7 @@ func (v *Verifier) read(e Entry[v1beta1.VerifierSpec], stores TrustStores, revok
 	// Patterns first, so that a verifier with other errors denies only its images.
 	var wrong, err error
 	v.Images, wrong = patternsOrAll("spec.images", e.Spec.Images)
-	v.Uses = TrustStoresOf(stores.owner(), e.Spec)
+	v.Uses = TrustStoresOf(stores.Owner, e.Spec)
 	spec := e.Spec
 	v.Command = command(spec)
 	var used []string

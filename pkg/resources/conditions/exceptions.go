@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
@@ -152,14 +150,11 @@ func (c conditions) delegators(source policy.ObjectRef) string {
 // ends returns when an exception ends, zero for other resources and for an exception that is
 // not in force.
 func (c conditions) ends(source policy.ObjectRef) time.Time {
-	if strings.TrimPrefix(source.Kind, "Cluster") != v1beta1.KindException {
-		return time.Time{}
-	}
 	x := exceptionNamed(c.own, source)
-	if x == nil || source.Namespace == "" {
-		if x == nil {
-			return time.Time{}
-		}
+	switch {
+	case x == nil:
+		return time.Time{}
+	case source.Namespace == "":
 		return x.Until
 	}
 	namespace := verify.Namespace(source.Namespace)
@@ -167,12 +162,7 @@ func (c conditions) ends(source policy.ObjectRef) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	var last time.Time
-	for _, by := range found {
-		if by.Until.After(last) {
-			last = by.Until
-		}
-	}
+	last := slices.MaxFunc(found, func(a, b *compile.Exception) int { return a.Until.Compare(b.Until) }).Until
 	if last.After(x.Until) {
 		return x.Until
 	}

@@ -49,10 +49,10 @@ func noted(l *resolve.Level) map[policy.ObjectRef]string {
 		}
 	}
 	for _, e := range resolve.EntriesOf[v1beta1.TrustStoreSpec](l.Objects) {
-		add(resource.TrustStoreExposures(e.Source, e.Spec))
+		add(resource.ExposuresOf(e.Source, &e.Spec))
 	}
 	for _, e := range resolve.EntriesOf[v1beta1.StoreSpec](l.Objects) {
-		add(resource.StoreExposures(e.Source, e.Spec))
+		add(resource.ExposuresOf(e.Source, &e.Spec))
 	}
 	for source, ignored := range l.Ignored() { // last, so that they displace nothing
 		said[source] += ". Note: " + strings.Join(ignored, ". Note: ")

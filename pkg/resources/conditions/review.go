@@ -21,27 +21,24 @@ import (
 func Review(o v1beta1.Object) []resource.Problem { return problems(resource.RefOf(o), concernsOf(o)) }
 
 func concernsOf(o v1beta1.Object) []concern {
-	switch o := o.(type) {
-	case *v1beta1.Verifier:
-		return verifierConcerns(o.Spec)
-	case *v1beta1.ClusterVerifier:
-		return verifierConcerns(o.Spec)
-	case *v1beta1.Store:
-		return exampleHosts("spec.registries", o.Spec.Registries)
-	case *v1beta1.ClusterStore:
-		return exampleHosts("spec.registries", o.Spec.Registries)
-	case *v1beta1.TrustStore:
-		return keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
-	case *v1beta1.ClusterTrustStore:
-		return keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
-	case *v1beta1.VerificationPolicy:
-		return policyConcerns(o.Spec, "where the policy applies, unless a mandatory policy denies them")
-	case *v1beta1.ClusterVerificationPolicy:
-		return policyConcerns(o.Spec, "in every namespace without its own policy")
-	case *v1beta1.Exception:
-		return exceptionConcerns(o.Spec)
-	case *v1beta1.ClusterException:
-		return exceptionConcerns(o.Spec)
+	switch spec := resource.SpecOf(o).(type) {
+	case *v1beta1.VerifierSpec:
+		return verifierConcerns(*spec)
+	case *v1beta1.StoreSpec:
+		return exampleHosts("spec.registries", spec.Registries)
+	case *v1beta1.TrustStoreSpec:
+		var fingerprints []string
+		if has, ok := o.(interface{ Trusts() *[]string }); ok {
+			fingerprints = *has.Trusts()
+		}
+		return keyConcerns("spec.source.inline", spec.Source.Inline, fingerprints)
+	case *v1beta1.VerificationPolicySpec:
+		if o.GetNamespace() == "" {
+			return policyConcerns(*spec, "in every namespace without its own policy")
+		}
+		return policyConcerns(*spec, "where the policy applies, unless a mandatory policy denies them")
+	case *v1beta1.ExceptionSpec:
+		return exceptionConcerns(*spec)
 	}
 	return nil
 }

@@ -104,9 +104,9 @@ func (outside Outside) level(w *weighed, cluster *Level, past excess) *Level {
 
 // verifiers compiles the verifiers of l.
 func (outside Outside) verifiers(l, cluster *Level) {
-	reach := compile.TrustStores{Levels: []compile.LevelTrustStores{l.trustStores()}}
+	reach := compile.TrustStores{Owner: l.Objects.Namespace, Own: l.TrustStores, Cluster: l.TrustStores}
 	if cluster != nil {
-		reach.Levels = append(reach.Levels, cluster.trustStores())
+		reach.Cluster = cluster.TrustStores
 	}
 	for _, e := range EntriesOf[v1beta1.VerifierSpec](l.Objects) {
 		if l.publicGood == nil && compile.UsesPublicGood(e.Spec) {
@@ -136,10 +136,6 @@ func (l *Level) endsOf(m compile.Referenced) map[policy.ObjectRef]*compile.Ends 
 		}
 	}
 	return all
-}
-
-func (l *Level) trustStores() compile.LevelTrustStores {
-	return compile.LevelTrustStores{Owner: l.Objects.Namespace, Stores: l.TrustStores}
 }
 
 func (l *Level) problem(source policy.ObjectRef, err error) {

@@ -39,20 +39,11 @@ func (f Exposure) String() string {
 		f.Object.Kind, f.Object, f.Field, f.Allows, f.Fix)
 }
 
-// Exposures returns the exposures of resources, sorted by resource and field. Resources of
-// other kinds have none.
+// Exposures returns the exposures of resources, sorted by resource and field.
 func Exposures(resources ...v1beta1.Object) []Exposure {
 	var found []Exposure
 	for _, object := range resources {
-		ref := policy.ObjectRef{Namespace: object.GetNamespace(), Name: object.GetName()}
-		switch o := object.(type) {
-		case *v1beta1.TrustStore:
-			ref.Kind = v1beta1.KindTrustStore
-			found = append(found, TrustStoreExposures(ref, o.Spec)...)
-		case *v1beta1.Store:
-			ref.Kind = v1beta1.KindStore
-			found = append(found, StoreExposures(ref, o.Spec)...)
-		}
+		found = append(found, ExposuresOf(RefOf(object), SpecOf(object))...)
 	}
 	slices.SortFunc(found, func(a, b Exposure) int {
 		return cmp.Or(strings.Compare(a.Resource.String(), b.Resource.String()), strings.Compare(a.Field, b.Field))
@@ -60,33 +51,41 @@ func Exposures(resources ...v1beta1.Object) []Exposure {
 	return found
 }
 
-// TrustStoreExposures returns the exposures of one TrustStore, given its spec. A
-// ClusterTrustStore has none.
-func TrustStoreExposures(source policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Exposure {
-	c := collector{resource: source}
-	material := materialOf(spec.Type)
-	for _, f := range FieldsOfTrustStore(spec) {
-		switch {
-		case f.Use == TrustMaterial:
-			c.add(f, "so replace "+material+" and decide whose signatures count", inlineInstead(f))
-		case spec.Source.KMS != nil && f.Kind == KindSecret && strings.HasPrefix(f.Path, "spec.source.kms.") && accountIsInCredentials(spec.Source.KMS.URI):
-			c.add(f, "so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count", "copy the public key into spec.source.inline")
-		case spec.Source.Vault != nil && f.Use == Authority:
-			c.add(f, "with a way to redirect traffic to "+spec.Source.Vault.Address+" also replace "+material, inlineInstead(f))
+// ExposuresOf returns the exposures of one resource, given its spec as [SpecOf] returns it. Only
+// TrustStores and Stores have any.
+func ExposuresOf(source policy.ObjectRef, spec any) (found []Exposure) {
+	if source.Namespace == "" {
+		return nil
+	}
+	for _, f := range FieldsOfSpec(spec) {
+		if allows, fix := exposed(spec, f); allows != "" {
+			object := policy.ObjectRef{Kind: f.Kind, Namespace: source.Namespace, Name: f.Name}
+			found = append(found, Exposure{Resource: source, Field: f.Path, Object: object, Allows: allows, Fix: fix})
 		}
 	}
-	return c.found
+	return found
 }
 
-// StoreExposures returns the exposures of one Store, given its spec. A ClusterStore has none.
-func StoreExposures(source policy.ObjectRef, spec v1beta1.StoreSpec) []Exposure {
-	c := collector{resource: source}
-	for _, f := range FieldsOfStore(spec) {
+// exposed says what somebody can do who can change the object that a field of a spec names, "" if
+// nothing, and what to change in the resource.
+func exposed(spec any, f Field) (allows, fix string) {
+	switch spec := spec.(type) {
+	case *v1beta1.TrustStoreSpec:
+		material := materialOf(spec.Type)
+		switch {
+		case f.Use == TrustMaterial:
+			return "so replace " + material + " and decide whose signatures count", inlineInstead(f)
+		case spec.Source.KMS != nil && f.Kind == KindSecret && strings.HasPrefix(f.Path, "spec.source.kms.") && accountIsInCredentials(spec.Source.KMS.URI):
+			return "so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count", "copy the public key into spec.source.inline"
+		case spec.Source.Vault != nil && f.Use == Authority:
+			return "with a way to redirect traffic to " + spec.Source.Vault.Address + " also replace " + material, inlineInstead(f)
+		}
+	case *v1beta1.StoreSpec:
 		if f.Use == Authority {
-			c.add(f, "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified", inlineInstead(f))
+			return "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified", inlineInstead(f)
 		}
 	}
-	return c.found
+	return "", ""
 }
 
 // inlineInstead says how to avoid a reference to an object with public trust material.
@@ -118,18 +117,4 @@ func materialOf(kind v1beta1.TrustStoreType) string {
 // Vaults of Azure and projects of Google Cloud are in the URI.
 func accountIsInCredentials(uri string) bool {
 	return strings.HasPrefix(uri, "awskms://") && !strings.Contains(uri, "/arn:aws")
-}
-
-// collector collects the exposures of one resource.
-type collector struct {
-	resource policy.ObjectRef
-	found    []Exposure
-}
-
-func (c *collector) add(f Field, allows, fix string) {
-	if c.resource.Namespace == "" {
-		return
-	}
-	c.found = append(c.found, Exposure{Resource: c.resource, Field: f.Path,
-		Object: policy.ObjectRef{Kind: f.Kind, Namespace: c.resource.Namespace, Name: f.Name}, Allows: allows, Fix: fix})
 }

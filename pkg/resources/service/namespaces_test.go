@@ -68,8 +68,8 @@ func TestANamespaceHasTheClusterQuotaOfItsQuotaOwner(t *testing.T) {
 	o := declared("shop", "shop-web", "shop-batch", "alone")
 	o.Resources = append(o.Resources, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: v1beta1.TenantSpec{HomeNamespace: "shop", Namespaces: []string{"shop-web", "shop-batch"}}})
 	for name, spec := range map[string]v1beta1.ClusterQuotaSpec{
-		"gold":   {Tenants: []string{"shop"}, MaxInFlight: 64},
-		"night":  {Namespaces: []string{"shop-batch"}, MaxInFlight: 32},
+		"gold":  {Tenants: []string{"shop"}, MaxInFlight: 64},
+		"night": {Namespaces: []string{"shop-batch"}, MaxInFlight: 32},
 	} {
 		o.Resources = append(o.Resources, &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 	}

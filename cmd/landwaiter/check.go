@@ -127,7 +127,7 @@ func (f *checkFlags) files(cmd *cobra.Command, paths []string) error {
 			return fmt.Errorf("--namespace: %w", err)
 		}
 	}
-	report, err := lint.CheckIn(cmd.Context(), *f.by.Namespace, paths, cmd.InOrStdin(), func(o resource.Objects) []resource.Problem {
+	report, err := lint.Check(cmd.Context(), *f.by.Namespace, paths, cmd.InOrStdin(), func(o resource.Objects) []resource.Problem {
 		o.ClusterResourceNamespace = f.clusterResources
 		return conditions.Check(o)
 	})

@@ -82,7 +82,7 @@ func unusable(err error) error {
 
 // mayAllow implements [scaffold.MayAllow].
 func mayAllow(ctx context.Context, text string) (func(namespace, image string) bool, error) {
-	files, err := configdir.Read(ctx, []string{configdir.Standard}, strings.NewReader(text))
+	files, err := configdir.Read(ctx, "", []string{configdir.Standard}, strings.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func lintResources(ctx context.Context, text string, whole bool) (found []resour
 	check := lint.CheckCluster
 	if !whole {
 		check = func(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (lint.Report, error) {
-			return lint.Check(ctx, []string{configdir.Standard}, strings.NewReader(text), problems)
+			return lint.Check(ctx, "", []string{configdir.Standard}, strings.NewReader(text), problems)
 		}
 	}
 	report, err := check(ctx, text, conditions.Check)
@@ -129,7 +129,7 @@ func judgeSigner(issuer, subject string) (id, wrong string) {
 
 // lintText returns lint's findings about resources.
 func lintText(ctx context.Context, text string) ([]string, error) {
-	report, err := lint.Check(ctx, []string{configdir.Standard}, strings.NewReader(text), conditions.Check)
+	report, err := lint.Check(ctx, "", []string{configdir.Standard}, strings.NewReader(text), conditions.Check)
 	return lintErrors(report), err
 }
 

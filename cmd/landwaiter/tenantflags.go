@@ -163,7 +163,7 @@ func (f tenantFiles) holders() *resource.Tenants {
 // ignores errors of other objects.
 func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 	var stdin bytes.Buffer
-	files, err := configdir.Read(cmd.Context(), paths, io.TeeReader(cmd.InOrStdin(), &stdin))
+	files, err := configdir.Read(cmd.Context(), "", paths, io.TeeReader(cmd.InOrStdin(), &stdin))
 	if err != nil {
 		return tenantFiles{}, err
 	}
@@ -183,7 +183,7 @@ func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 
 // located returns an error of a file, with its line and the intended field where these are known.
 func located(ctx context.Context, problem resource.Problem, paths []string, stdin io.Reader) error {
-	report, err := lint.Check(ctx, paths, stdin, conditions.Check)
+	report, err := lint.Check(ctx, "", paths, stdin, conditions.Check)
 	if err != nil {
 		return fmt.Errorf("%s: %s", problem.Source, problem.Message)
 	}

@@ -181,7 +181,7 @@ func (s *fileSource) Status(ctx context.Context, _ verify.Namespace) (live.Statu
 
 // Check returns the result of check with a directory.
 func (s *fileSource) Check(ctx context.Context) (page.Checked, error) {
-	report, err := lint.Check(ctx, []string{s.flags.configDir}, strings.NewReader(""), conditions.Check)
+	report, err := lint.Check(ctx, "", []string{s.flags.configDir}, strings.NewReader(""), conditions.Check)
 	if err != nil {
 		return page.Checked{}, err
 	}

@@ -34,7 +34,7 @@ func onAnyDay(t *testing.T, name string, test func(t *testing.T)) {
 
 func TestSamplesHaveNoFindingsOnAnyDay(t *testing.T) {
 	onAnyDay(t, "", func(t *testing.T) {
-		report, err := lint.Check(t.Context(), []string{filepath.Join(root, "config/samples")}, nil, conditions.Check)
+		report, err := lint.Check(t.Context(), "", []string{filepath.Join(root, "config/samples")}, nil, conditions.Check)
 		require.NoError(t, err)
 		for _, f := range report.Findings {
 			require.Contains(t, []string{string(policy.ReasonPublishedKey), string(policy.ReasonPlaceholder)}, f.ID, f.String())

@@ -22,7 +22,7 @@ import (
 // [configdir.Standard], standard input, and the number of objects of other kinds. Objects
 // without a namespace are in the given one. It fails for invalid text.
 func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace verify.Namespace) ([]Use, int, error) {
-	files, err := configdir.ReadIn(ctx, string(namespace), paths, stdin)
+	files, err := configdir.Read(ctx, string(namespace), paths, stdin)
 	if err != nil {
 		return nil, 0, err
 	}

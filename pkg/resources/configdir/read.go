@@ -152,14 +152,9 @@ func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
 
 // Read reads files regardless of their names, directories as [Load] does, and standard input for
 // the path [Standard]. It fails if one cannot be read. Unlike Load, it reports documents that
-// cannot be identified in the result. It omits patches of kustomizations.
-func Read(ctx context.Context, paths []string, stdin io.Reader) (Files, error) {
-	return ReadIn(ctx, "", paths, stdin)
-}
-
-// ReadIn is [Read] with a namespace for objects that need one and name none, as kubectl apply
-// does it.
-func ReadIn(ctx context.Context, namespace string, paths []string, stdin io.Reader) (Files, error) {
+// cannot be identified in the result. It omits patches of kustomizations. Objects that need a
+// namespace and name none are in the given one, as with kubectl apply; without one, that is an error.
+func Read(ctx context.Context, namespace string, paths []string, stdin io.Reader) (Files, error) {
 	d, err := newDecoder(true)
 	if err != nil {
 		return Files{}, err

@@ -37,7 +37,7 @@ func TestKnowsTheLineOfEveryField(t *testing.T) {
 		"an item of a list": {listed, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files, err := Read(t.Context(), []string{Standard}, strings.NewReader(c.text))
+			files, err := Read(t.Context(), "", []string{Standard}, strings.NewReader(c.text))
 			require.NoError(t, err)
 			d := files.Declarations[len(files.Declarations)-1]
 			require.Equal(t, source("VerificationPolicy", "team-a", "p"), d.Source)
@@ -54,7 +54,7 @@ func TestKnowsTheLineOfEveryField(t *testing.T) {
 
 func TestReadsFilesDirectoriesAndStandardInputOnce(t *testing.T) {
 	dir := writeTree(t, files{"rules/a.yaml": verifier("team-a", "a"), "rules/deep/b.yaml": verifier("team-a", "b"), "c.txt": verifier("team-a", "c"), "rules/note.txt": garbage})
-	read, err := Read(t.Context(), []string{filepath.Join(dir, "rules"), filepath.Join(dir, "rules", "deep", ".", "b.yaml"), filepath.Join(dir, "c.txt"), Standard}, strings.NewReader(garbage))
+	read, err := Read(t.Context(), "", []string{filepath.Join(dir, "rules"), filepath.Join(dir, "rules", "deep", ".", "b.yaml"), filepath.Join(dir, "c.txt"), Standard}, strings.NewReader(garbage))
 	require.NoError(t, err)
 	require.Equal(t, []string{"Verifier team-a/a", "Verifier team-a/b", "Verifier team-a/c"}, names(read.Objects))
 	require.Len(t, read.Declarations, 4)
@@ -63,7 +63,7 @@ func TestReadsFilesDirectoriesAndStandardInputOnce(t *testing.T) {
 }
 
 func TestReadKeepsNoSecret(t *testing.T) {
-	read, err := Read(t.Context(), []string{Standard}, strings.NewReader(printed(listedSecret, listedVerifier, listedPod)))
+	read, err := Read(t.Context(), "", []string{Standard}, strings.NewReader(printed(listedSecret, listedVerifier, listedPod)))
 	require.NoError(t, err)
 	for _, d := range read.Declarations {
 		require.Equal(t, d.Source.Kind == "Verifier", d.JSON != nil)
@@ -83,7 +83,7 @@ func TestReadFailsForWhatItCannotRead(t *testing.T) {
 		large:                      "large: it is larger than 4194304 bytes",
 		Standard:                   "read standard input: it is larger",
 	} {
-		_, err := Read(t.Context(), []string{path}, strings.NewReader(strings.Repeat("#", maxFileBytes+1)))
+		_, err := Read(t.Context(), "", []string{path}, strings.NewReader(strings.Repeat("#", maxFileBytes+1)))
 		require.ErrorContains(t, err, message)
 	}
 	many := t.TempDir()
@@ -92,6 +92,6 @@ func TestReadFailsForWhatItCannotRead(t *testing.T) {
 		paths = append(paths, filepath.Join(many, fmt.Sprint(i)))
 		require.NoError(t, os.WriteFile(paths[i], []byte("#"+strings.Repeat("x", maxFileBytes-1)), 0o600))
 	}
-	_, err := Read(t.Context(), paths, nil)
+	_, err := Read(t.Context(), "", paths, nil)
 	require.ErrorContains(t, err, "larger than 67108864 bytes together")
 }

@@ -44,11 +44,15 @@ type Report struct {
 	Resources, Ignored int
 }
 
-// Check checks the resources in files and directories, as [configdir.Read] reads them. problems
+// Check checks the resources in files and directories, as [configdir.Read] reads them in a namespace. problems
 // returns the problems of compiling objects. Findings are sorted by file and line. It fails if a
 // path cannot be read, and if there is nothing to check.
-func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
-	return CheckIn(ctx, "", paths, stdin, problems)
+func Check(ctx context.Context, namespace string, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
+	files, err := configdir.Read(ctx, namespace, paths, stdin)
+	if err != nil {
+		return Report{}, err
+	}
+	return check(ctx, files, paths, problems, false)
 }
 
 // CheckCluster is [Check] for text with all resources of a cluster: a reference to anything outside
@@ -56,7 +60,7 @@ func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(r
 // allows every image is a warning, regardless of its author.
 func CheckCluster(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (Report, error) {
 	paths := []string{configdir.Standard}
-	files, err := configdir.Read(ctx, paths, strings.NewReader(text))
+	files, err := configdir.Read(ctx, "", paths, strings.NewReader(text))
 	if err != nil {
 		return Report{}, err
 	}

@@ -23,7 +23,7 @@ const samples = "../../../config/samples"
 // check returns the findings about text as "line severity field reason".
 func check(t *testing.T, text string) []string {
 	t.Helper()
-	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
+	report, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(text), conditions.Check)
 	require.NoError(t, err)
 	found := []string{}
 	for _, f := range report.Findings {
@@ -45,7 +45,7 @@ func object(kind, spec string) string {
 // findingsOf checks text, and returns its findings, also one a line.
 func findingsOf(t *testing.T, text string) (lint.Report, string) {
 	t.Helper()
-	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
+	report, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(text), conditions.Check)
 	require.NoError(t, err)
 	var found []string
 	for _, f := range report.Findings {
@@ -63,7 +63,7 @@ const (
 
 func TestSamplesAreCorrect(t *testing.T) {
 	for folder, resources := range map[string]int{samples: 18, written.Samples(t, samples, time.Now().Add(time.Hour)): 21} {
-		report, err := lint.Check(t.Context(), []string{folder}, nil, conditions.Check)
+		report, err := lint.Check(t.Context(), "", []string{folder}, nil, conditions.Check)
 		require.NoError(t, err)
 		for _, f := range report.Findings {
 			require.Contains(t, []string{string(policy.ReasonPublishedKey), string(policy.ReasonPlaceholder)}, f.ID, f.String())
@@ -236,7 +236,7 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 			require.NoError(t, err)
 			require.NotEmpty(t, report.Findings)
 			require.Equal(t, c.want == resource.Error, errorsOf(report) > 0, "%v", report.Findings)
-			report, err = lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), conditions.Check)
+			report, err = lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(c.text), conditions.Check)
 			require.NoError(t, err)
 			require.Zero(t, errorsOf(report), "files need not be all: %v", report.Findings)
 		})
@@ -250,7 +250,7 @@ func TestResourcesOfRatifyAreNamed(t *testing.T) {
 		"CertificateStore": "a TrustStore", "Policy": "a ClusterVerificationPolicy",
 	} {
 		text := "apiVersion: config.ratify.deislabs.io/v1beta1\nkind: " + kind + "\nmetadata: {name: x}\nspec: {}\n"
-		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
+		report, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(text), conditions.Check)
 		require.NoError(t, err)
 		require.Len(t, report.Findings, 1)
 		f := report.Findings[0]
@@ -261,7 +261,7 @@ func TestResourcesOfRatifyAreNamed(t *testing.T) {
 		require.Contains(t, f.Fix, "write "+instead+" of landwaiter.dev")
 		require.FileExists(t, "../../../docs/compare/ratify.md")
 	}
-	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader("apiVersion: config.ratify.dev/v2alpha1\nkind: Executor\nmetadata: {name: x}\n"), conditions.Check)
+	report, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader("apiVersion: config.ratify.dev/v2alpha1\nkind: Executor\nmetadata: {name: x}\n"), conditions.Check)
 	require.NoError(t, err)
 	require.Contains(t, report.Findings[0].Fix, "ClusterVerificationPolicy")
 }
@@ -277,7 +277,7 @@ func TestAQuotaForNobodyIsNoted(t *testing.T) {
 		"more than anybody can get": {quota("{namespaces: [team-a], maxInFlight: 257}"), "a quota owner gets at most half of --limit in-flight, which is 512 by default", "NeverReached"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), conditions.Check)
+			report, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(c.text), conditions.Check)
 			require.NoError(t, err)
 			if c.says == "" {
 				require.Empty(t, report.Findings)
@@ -294,7 +294,7 @@ func TestAQuotaForNobodyIsNoted(t *testing.T) {
 
 func TestNothingToCheckIsNeverCorrect(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"} {
-		_, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
+		_, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(text), conditions.Check)
 		require.ErrorContains(t, err, "nothing to check", text)
 	}
 }
@@ -335,7 +335,7 @@ func TestATeamsPolicyForEveryImageIsAWarningWhereThePlatformKeepsIt(t *testing.T
 	for want, report := range map[resource.Severity]func() (lint.Report, error){
 		resource.Warning: func() (lint.Report, error) { return lint.CheckCluster(t.Context(), text, conditions.Check) },
 		resource.Note: func() (lint.Report, error) {
-			return lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
+			return lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(text), conditions.Check)
 		},
 	} {
 		got, err := report()
@@ -386,7 +386,7 @@ func TestPatchesOfKustomizationsAreNoObjects(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	checked := func(path string) (lint.Report, error) {
-		return lint.Check(t.Context(), []string{filepath.Join(root, filepath.FromSlash(path))}, strings.NewReader(""), conditions.Check)
+		return lint.Check(t.Context(), "", []string{filepath.Join(root, filepath.FromSlash(path))}, strings.NewReader(""), conditions.Check)
 	}
 	for _, path := range []string{"tenants", "tenants/prod"} {
 		report, err := checked(path)
@@ -410,7 +410,7 @@ func TestPatchesOfKustomizationsAreNoObjects(t *testing.T) {
 	_, err = checked("tenants/other/a-patch.yaml")
 	require.ErrorContains(t, err, "no resource of landwaiter.dev", "its kustomization cannot be read")
 	t.Chdir(filepath.Join(root, "tenants"))
-	_, err = lint.Check(t.Context(), []string{"prod/c.yaml"}, strings.NewReader(""), conditions.Check)
+	_, err = lint.Check(t.Context(), "", []string{"prod/c.yaml"}, strings.NewReader(""), conditions.Check)
 	require.ErrorContains(t, err, "prod/c.yaml: it is a patch of prod/kustomization.yaml, so what it contains is no object; to check what kustomizations build, run landwaiter platform check ..")
 }
 

@@ -16,21 +16,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// CheckIn is [Check] with a namespace for objects that need one and name none, as kubectl apply does
-// it.
-func CheckIn(ctx context.Context, namespace string, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
-	files, err := configdir.ReadIn(ctx, namespace, paths, stdin)
-	if err != nil {
-		return Report{}, err
-	}
-	return check(ctx, files, paths, problems, false)
-}
-
 // ReadSound reads resources from files, directories or standard input, and returns the number of
 // objects of other kinds. Objects that need a namespace and name none get the given one. It refuses
 // resources that an API server would refuse by the CRDs, and an object that is declared twice.
 func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.Reader) (objects resource.Objects, others int, err error) {
-	files, err := configdir.ReadIn(ctx, namespace, paths, stdin)
+	files, err := configdir.Read(ctx, namespace, paths, stdin)
 	if err != nil {
 		return resource.Objects{}, 0, err
 	}

@@ -1,6 +1,7 @@
 package configdir
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,29 +24,31 @@ type collection struct {
 // collect merges all files and returns the index for the next load. If a file
 // contains a document that cannot be identified, every object previously read from
 // that file is marked broken: any of them may be the one.
-func (x fileIndex) collect(parsed map[string]parsedFile) (collection, fileIndex) {
+func (x fileIndex) collect(parsed map[string][]entry) (collection, fileIndex) {
 	var c collection
 	next := fileIndex{}
 	found := map[policy.ObjectRef][]entry{}
 	unreadable := map[policy.ObjectRef]error{}
 	for _, file := range slices.Sorted(maps.Keys(parsed)) {
-		r := parsed[file]
-		for _, e := range r.entries {
-			found[e.source] = append(found[e.source], e)
-			next[file] = append(next[file], e.source)
+		var lost error // the first document that cannot be identified
+		for _, e := range parsed[file] {
+			switch {
+			case e.ignored:
+				c.problem(e.source, policy.ReasonIgnored, e.said().Error())
+			case e.lost():
+				c.problem(fileRef(file), policy.ReasonUnreadable, e.said().Error())
+				lost = cmp.Or(lost, e.said())
+			default:
+				found[e.source] = append(found[e.source], e)
+				next[file] = append(next[file], e.source)
+			}
 		}
-		for _, i := range r.ignored {
-			c.problem(i.source, policy.ReasonIgnored, fmt.Sprintf("%s: %s", i.document, i.why))
-		}
-		for _, err := range r.unidentified {
-			c.problem(fileRef(file), policy.ReasonUnreadable, err.Error())
-		}
-		if len(r.unidentified) == 0 {
+		if lost == nil {
 			continue
 		}
 		for known, refs := range x.under(file) {
 			for _, source := range refs {
-				unreadable[source] = fmt.Errorf("it was in %s, which cannot be read now: %w", known, r.unidentified[0])
+				unreadable[source] = fmt.Errorf("it was in %s, which cannot be read now: %w", known, lost)
 			}
 			next[known] = slices.Concat(next[known], refs)
 			slices.SortFunc(next[known], compareRefs)
@@ -92,10 +95,10 @@ func (c *collection) add(source policy.ObjectRef, entries []entry, unreadable er
 		}
 		broken(policy.ReasonDuplicate, fmt.Errorf("it is declared %d times; remove all but one: %s", len(places), strings.Join(places, "; ")))
 	case entries[0].object == nil:
-		broken(policy.ReasonInvalid, entries[0].at(entries[0].err))
+		broken(policy.ReasonInvalid, entries[0].said())
 	default:
 		if entries[0].err != nil {
-			c.problem(source, policy.ReasonInvalid, entries[0].at(entries[0].err).Error())
+			c.problem(source, policy.ReasonInvalid, entries[0].said().Error())
 		}
 		if err := c.objects.Add(entries[0].object); err != nil {
 			broken(policy.ReasonInvalid, entries[0].at(err))

@@ -35,8 +35,8 @@ func Load(ctx context.Context, dir string) (resource.Objects, []resource.Problem
 }
 
 // decodeAll decodes all files of a scan.
-func (d *decoder) decodeAll(ctx context.Context, s scan) map[string]parsedFile {
-	parsed := make(map[string]parsedFile, len(s.files)+len(s.failed))
+func (d *decoder) decodeAll(ctx context.Context, s scan) map[string][]entry {
+	parsed := make(map[string][]entry, len(s.files)+len(s.failed))
 	for file, content := range s.files {
 		parsed[file] = d.file(ctx, file, content)
 	}
@@ -48,11 +48,13 @@ func (d *decoder) decodeAll(ctx context.Context, s scan) map[string]parsedFile {
 
 // initial collects the first load. It fails if a document cannot be identified: there is no
 // earlier load that tells which object to mark broken.
-func initial(parsed map[string]parsedFile) (collection, fileIndex, error) {
+func initial(parsed map[string][]entry) (collection, fileIndex, error) {
 	var failures []error
 	for _, path := range slices.Sorted(maps.Keys(parsed)) {
-		for _, u := range parsed[path].unidentified {
-			failures = append(failures, u)
+		for _, e := range parsed[path] {
+			if e.lost() {
+				failures = append(failures, e.said())
+			}
 		}
 	}
 	if more := len(failures) - maxReported; more > 0 {

@@ -22,47 +22,30 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// parsedFile is the content of one file.
-type parsedFile struct {
-	entries []entry
-	ignored []ignored
-	// unidentified has one entry for each document whose object cannot be identified, or one for
-	// the whole file.
-	unidentified []unidentified
-	emptyLists   int
-}
-
-// entry is an identified object. If err is set, its content could not be read or, if there is also an object, the
-// schema refuses it.
+// entry is what a document or an item of a list contains. Without a document number, it is a file or
+// directory that cannot be read.
 type entry struct {
 	document
-	parsedObject
-	source policy.ObjectRef
-	object runtime.Object
-	err    error
-}
+	parsedObject // with decoder.keep
 
-// ignored is an object of a kind that Landwaiter does not use.
-type ignored struct {
-	document
-	source policy.ObjectRef
-	why    string
-	json   []byte // with decoder.keep
-}
-
-// unidentified is a document whose object cannot be identified, or a file or directory
-// that cannot be read.
-type unidentified struct {
-	document
+	source policy.ObjectRef // the zero value if the object cannot be identified
+	object runtime.Object   // nil if its content could not be read
+	// ignored says that Landwaiter does not use the kind of the object.
+	ignored bool
+	// err says why the object is ignored, cannot be identified or cannot be read or, if there is an
+	// object, that the schema refuses it.
 	err error
 }
 
-// Error says where the document is, and why its object cannot be identified.
-func (u unidentified) Error() string {
-	if u.number == 0 {
-		return u.err.Error()
+// lost reports whether the object cannot be identified.
+func (e entry) lost() bool { return e.source == policy.ObjectRef{} }
+
+// said returns the error of an entry with its position.
+func (e entry) said() error {
+	if e.number == 0 {
+		return e.err
 	}
-	return fmt.Sprintf("%s: %v", u.document, u.err)
+	return e.at(e.err)
 }
 
 // decoder decodes the text of files into objects, strictly, as an API server does with
@@ -92,34 +75,34 @@ func newDecoder(keep bool) (*decoder, error) {
 
 // file parses one file. A document that cannot be parsed does not affect the
 // others.
-func (d *decoder) file(ctx context.Context, name string, content []byte) parsedFile {
+func (d *decoder) file(ctx context.Context, name string, content []byte) []entry {
 	documents, err := split(name, content)
 	if err != nil {
 		return unreadable(name, err)
 	}
-	var r parsedFile
+	var found []entry
 	for _, doc := range documents {
 		whole, err := doc.parse()
 		if err != nil {
-			r.unidentified = append(r.unidentified, unidentified{document: doc, err: err})
+			found = append(found, entry{document: doc, err: err})
 			continue
 		}
 		if h, err := parseHeader(whole.json); err == nil && isList(h.GroupVersionKind) {
-			d.list(ctx, &r, doc, h, whole)
+			found = append(found, d.list(ctx, doc, h, whole)...)
 			continue
 		}
-		d.object(ctx, &r, doc, whole)
+		found = append(found, d.object(ctx, doc, whole))
 	}
-	return r
+	return found
 }
 
 // unreadable is the result for a file that cannot be read at all.
-func unreadable(name string, err error) parsedFile {
-	return parsedFile{unidentified: []unidentified{{document: document{file: name, begin: 1, line: 1}, err: err}}}
+func unreadable(name string, err error) []entry {
+	return []entry{{document: document{file: name, begin: 1, line: 1}, err: err}}
 }
 
 // object identifies and decodes the object of a document or of an item of a list.
-func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from parsedObject) {
+func (d *decoder) object(ctx context.Context, doc document, from parsedObject) entry {
 	h, err := parseHeader(from.json)
 	scope, known := scopes()[h.GroupVersionKind]
 	// Repositories have many ServiceAccounts, of which only pull secrets are used; one without
@@ -138,18 +121,16 @@ func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from 
 	case h.foreign() && hasOurs(from.node):
 		err = fmt.Errorf("apiVersion %s, kind %s is not read, and it has Landwaiter's resources among its items; make it a list of apiVersion v1, kind List", h.APIVersion, h.Kind)
 	case h.foreign():
-		i := ignored{document: doc, source: h.ref(), why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)}
+		e := entry{document: doc, source: h.ref(), ignored: true, err: fmt.Errorf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)}
 		if d.keep {
-			i.json = from.json
+			e.json = from.json
 		}
-		r.ignored = append(r.ignored, i)
-		return
+		return e
 	default:
 		err = h.unknown()
 	}
 	if err != nil {
-		r.unidentified = append(r.unidentified, unidentified{document: doc, err: err})
-		return
+		return entry{document: doc, err: err}
 	}
 	e := entry{document: doc, source: h.ref()}
 	if d.keep {
@@ -164,7 +145,7 @@ func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from 
 	if scope == cluster {
 		e.source.Namespace = ""
 	}
-	r.entries = append(r.entries, e)
+	return e
 }
 
 // inNamespace returns an object with a namespace, or the object itself if the namespace is

@@ -35,27 +35,20 @@ func itemKind(list schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 
 // list reads the items of a list as separate documents. If some items cannot be determined,
 // the list counts as one document that cannot be identified.
-func (d *decoder) list(ctx context.Context, r *parsedFile, doc document, list header, whole parsedObject) {
+func (d *decoder) list(ctx context.Context, doc document, list header, whole parsedObject) []entry {
 	items, err := splitList(doc, list, whole)
 	if err != nil {
-		r.unidentified = append(r.unidentified, unidentified{document: doc, err: err})
-		return
+		return []entry{{document: doc, err: err}}
 	}
-	if len(items) == 0 {
-		r.emptyLists++
+	found := make([]entry, len(items))
+	for i, item := range items {
+		found[i] = d.object(ctx, item.document, item.parsedObject)
 	}
-	for _, i := range items {
-		d.object(ctx, r, i.document, i.parsedObject)
-	}
+	return found
 }
 
-// item is one item of a list.
-type item struct {
-	document
-	parsedObject
-}
-
-func splitList(doc document, list header, whole parsedObject) ([]item, error) {
+// splitList returns the items of a list, before they are identified.
+func splitList(doc document, list header, whole parsedObject) ([]entry, error) {
 	if err := checkList(whole); err != nil {
 		return nil, doc.rewriteError(err)
 	}
@@ -66,10 +59,10 @@ func splitList(doc document, list header, whole parsedObject) ([]item, error) {
 	if err := utiljson.Unmarshal(whole.json, &read); err != nil || len(read.Items) != len(nodes.Content) {
 		return nil, fmt.Errorf("the items of this %s cannot be read", list.Kind)
 	}
-	items, repeated := make([]item, len(read.Items)), false
+	items, repeated := make([]entry, len(read.Items)), false
 	for i, text := range read.Items {
 		node := resolved(nodes.Content[i])
-		one := item{document: doc, parsedObject: parsedObject{json: text, node: node}}
+		one := entry{document: doc, parsedObject: parsedObject{json: text, node: node}}
 		one.item, one.line = i+1, doc.begin+node.Line-1
 		if node.Kind != yamlv3.MappingNode {
 			return nil, fmt.Errorf("item %d (line %d) of this %s is not a mapping with apiVersion, kind and metadata", i+1, one.line, list.Kind)

@@ -236,7 +236,7 @@ func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", i-1), 9), ","))
 	}
 	for name, c := range map[string]struct{ text, message string }{
-		"broken YAML":               {"kind: [unclosed\n", "(line 5): line "},
+		"broken YAML":               {"kind: [unclosed\n", "(line 5): did not find expected"},
 		"tabs for indentation":      {"kind: Verifier\nmetadata:\n\tname: v\n", "line 8: found character that cannot start any token: YAML must not be indented with tabs; use spaces"},
 		"no apiVersion":             {"kind: Verifier\nmetadata: {name: v, namespace: a}", "apiVersion or kind is missing"},
 		"no kind":                   {"apiVersion: v1\nmetadata: {name: v}", "apiVersion or kind is missing"},

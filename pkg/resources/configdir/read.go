@@ -239,24 +239,23 @@ func readLimited(from io.Reader) ([]byte, error) {
 }
 
 // declarations returns the declarations of files, sorted.
-func declarations(parsed map[string]parsedFile) []Declaration {
+func declarations(parsed map[string][]entry) []Declaration {
 	var all []Declaration
-	for _, r := range parsed {
-		for _, e := range r.entries {
-			d := Declaration{Source: e.source, File: e.file, Line: e.line, Err: e.err, begin: e.begin, node: e.node}
-			if _, ours := v1beta1.KindNamed(e.source.Kind); ours {
+	for _, entries := range parsed {
+		for _, e := range entries {
+			d := Declaration{Source: e.source, File: e.file, Line: e.line, Ignored: e.ignored, begin: e.begin, node: e.node}
+			if _, ours := v1beta1.KindNamed(e.source.Kind); ours && !e.ignored {
 				d.JSON = e.json
 			}
-			if e.item == 0 && len(e.node.Content) > 0 {
+			if e.ignored {
+				d.Foreign = e.json
+			} else {
+				d.Err = e.err
+			}
+			if e.node != nil && e.item == 0 && len(e.node.Content) > 0 {
 				d.Line = e.begin + e.node.Content[0].Line - 1 // comments may precede the object
 			}
 			all = append(all, d)
-		}
-		for _, i := range r.ignored {
-			all = append(all, Declaration{Source: i.source, File: i.file, Line: i.line, Ignored: true, Foreign: i.json})
-		}
-		for _, u := range r.unidentified {
-			all = append(all, Declaration{File: u.file, Line: u.line, Err: u.err})
 		}
 	}
 	slices.SortFunc(all, func(a, b Declaration) int {

@@ -196,7 +196,7 @@ func TestBreaksObjectsOfAFileThatBecomesUnreadable(t *testing.T) {
 }
 
 func TestRemembersObjectsOfAFileWhileItIsUnreadable(t *testing.T) {
-	parse := func(tree files) map[string]parsedFile {
+	parse := func(tree files) map[string][]entry {
 		d, err := newDecoder(false)
 		require.NoError(t, err)
 		s := scan{files: map[string][]byte{}}
@@ -210,7 +210,7 @@ func TestRemembersObjectsOfAFileWhileItIsUnreadable(t *testing.T) {
 	require.NoError(t, err)
 	c, m := m.collect(parse(files{"sub/x.yaml": garbage}))
 	require.Equal(t, broken, names(c.objects))
-	c, m = m.collect(map[string]parsedFile{"sub": unreadable("sub", os.ErrPermission)})
+	c, m = m.collect(map[string][]entry{"sub": unreadable("sub", os.ErrPermission)})
 	require.Equal(t, broken, names(c.objects))
 	c, m = m.collect(parse(files{"sub/x.yaml": garbage + "---\n" + garbage}))
 	require.Equal(t, broken, names(c.objects))

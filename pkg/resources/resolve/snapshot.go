@@ -77,31 +77,39 @@ func (s *Snapshot) replace(changed Levels, fetched external.Fetched) []verify.Na
 	if everywhere {
 		s.cluster = s.outside.level(weigh(cluster.with(fetched), nil), nil, excess{})
 	}
+	moved := everywhere
 	for namespace, found := range changed {
 		if namespace == verify.Cluster {
 			continue
 		}
-		if _, existed := s.levels[namespace]; existed != (found != nil) {
+		before, existed := s.levels[namespace]
+		if existed != (found != nil) {
 			s.members = &members{}
 		}
 		if found == nil {
 			delete(s.levels, namespace)
 			delete(s.views, namespace)
-			continue
+		} else {
+			s.levels[namespace] = &Level{weighed: weigh(found.with(fetched), s.cluster)}
 		}
-		s.levels[namespace] = &Level{weighed: weigh(found.with(fetched), s.cluster)}
+		moved = moved || before.label() != s.levels[namespace].label()
 	}
+	if !moved {
+		return s.concerned(changed)
+	}
+	s.tenancy, s.members = newTenancy(s.cluster.Objects, s.labels()), &members{}
 	if everywhere {
-		s.tenancy = newTenancy(s.cluster.Objects, s.labels())
 		s.weighAgain()
-	} else {
-		everywhere = s.relabel(changed)
 	}
-	if everywhere {
-		s.members = &members{}
-		return slices.Collect(maps.Keys(s.levels))
+	return slices.Collect(maps.Keys(s.levels))
+}
+
+// label returns the Tenant that the label of a namespace names, "" for none and for a namespace that does not exist.
+func (l *Level) label() string {
+	if l == nil {
+		return ""
 	}
-	return s.concerned(changed)
+	return l.Objects.labelled
 }
 
 // weighAgain weighs the namespaces that name a changed ClusterTrustStore.

@@ -49,24 +49,6 @@ func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
 	return t
 }
 
-// relabel records the labels of changed namespaces, and reports whether another Tenant then holds one of them.
-func (s *Snapshot) relabel(changed Levels) (moved bool) {
-	for namespace, found := range changed {
-		label := ""
-		if found != nil {
-			label = found.labelled
-		}
-		tenants, other := s.tenancy.Relabelled(string(namespace), label)
-		if tenants != s.tenancy.Tenants {
-			next := *s.tenancy
-			next.Tenants = tenants
-			s.tenancy = &next
-		}
-		moved = moved || other
-	}
-	return moved
-}
-
 // labels returns the labels of all namespaces of s.
 func (s *Snapshot) labels() resource.Labels {
 	labels := resource.Labels{}

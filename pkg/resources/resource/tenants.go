@@ -80,25 +80,6 @@ func (t *Tenants) Labelled(labels Labels) *Tenants {
 	return &labelled
 }
 
-// Labels returns the labels of namespaces. Callers must not modify them.
-func (t *Tenants) Labels() Labels { return t.labels }
-
-// Relabelled returns the same Tenants with one label changed, "" for none, and whether another Tenant
-// then holds the namespace.
-func (t *Tenants) Relabelled(namespace, tenant string) (*Tenants, bool) {
-	if t.labels[namespace] == tenant {
-		return t, false
-	}
-	labels := Labels{}
-	maps.Copy(labels, t.labels)
-	labels[namespace] = tenant
-	if tenant == "" {
-		delete(labels, namespace)
-	}
-	next := t.Labelled(labels)
-	return next, next.Holder(namespace) != t.Holder(namespace)
-}
-
 func olderFirst(x, y *v1beta1.Tenant) int {
 	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 }

@@ -153,13 +153,14 @@ const (
 // Default is what happens to images that no rule matches. The zero value denies them.
 type Default uint8
 
+// The defaults, the strictest first.
 const (
 	// DefaultDeny denies them.
 	DefaultDeny Default = iota
-	// DefaultAllow allows them.
-	DefaultAllow
 	// DefaultInherit leaves them to the next tier.
 	DefaultInherit
+	// DefaultAllow allows them.
+	DefaultAllow
 )
 
 // ByRules returns the Judge of policies: the first rule that matches an image decides.

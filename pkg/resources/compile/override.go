@@ -3,7 +3,6 @@ package compile
 import (
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
@@ -118,7 +117,7 @@ func (p Policy) on(ref image.Reference, unsatisfiable Unsatisfiable, steps *int)
 
 // rest returns p's verdict on images that no rule matches.
 func (p Policy) rest() ruling {
-	if p.Broken == nil && p.Fallback == v1beta1.DefaultActionAllow {
+	if p.Broken == nil && p.Fallback == verify.DefaultAllow {
 		return allowsAll
 	}
 	return deniesAll

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,8 +18,8 @@ import (
 type Policy struct {
 	Source      policy.ObjectRef
 	Rules       []verify.Rule
-	Fallback    v1beta1.DefaultAction // for images that no rule matches; empty is Deny
-	Tags        v1beta1.TagAction     // empty if the policy does not say
+	Fallback    verify.Default    // for images that no rule matches
+	Tags        v1beta1.TagAction // empty if the policy does not say
 	Mandatory   bool
 	Warns       bool // only adds warnings
 	Broken      error
@@ -38,7 +39,7 @@ func NewPolicy(e Entry[v1beta1.VerificationPolicySpec]) (Policy, error) {
 	}
 	err := p.read(e)
 	if err != nil {
-		p.Rules, p.Fallback = nil, v1beta1.DefaultActionDeny
+		p.Rules, p.Fallback = nil, verify.DefaultDeny
 		p.Broken = Refusal{Text: Unusable(e.Source, err).Error()}
 	}
 	p.Fingerprint = Fingerprint(e.Source, e.Spec, nil, err)
@@ -78,11 +79,14 @@ func isMandatory(e Entry[v1beta1.VerificationPolicySpec]) (bool, error) {
 	return inCluster && e.Spec.Scope != "" && e.Spec.Scope != v1beta1.PolicyScopeFallback, nil
 }
 
-func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) v1beta1.DefaultAction {
-	if action == v1beta1.DefaultActionAllow || action == v1beta1.DefaultActionInherit && source.Namespace != "" {
-		return action
+func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) verify.Default {
+	switch {
+	case action == v1beta1.DefaultActionAllow:
+		return verify.DefaultAllow
+	case action == v1beta1.DefaultActionInherit && source.Namespace != "":
+		return verify.DefaultInherit
 	}
-	return v1beta1.DefaultActionDeny
+	return verify.DefaultDeny
 }
 
 func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, error) {
@@ -172,23 +176,11 @@ func Strictest(policies []Policy) Policy {
 	if len(policies) == 0 {
 		return Policy{}
 	}
-	return slices.MinFunc(policies, func(x, y Policy) int { return x.leniency() - y.leniency() })
-}
-
-// leniency orders default actions, the strictest first.
-func (p Policy) leniency() int {
-	switch p.Fallback {
-	case v1beta1.DefaultActionAllow:
-		return 2
-	case v1beta1.DefaultActionInherit:
-		return 1
-	case v1beta1.DefaultActionDeny:
-	}
-	return 0
+	return slices.MinFunc(policies, func(x, y Policy) int { return cmp.Compare(x.Fallback, y.Fallback) })
 }
 
 // Inherits reports whether the next level judges images that no rule of p matches.
-func (p Policy) Inherits() bool { return p.Fallback == v1beta1.DefaultActionInherit }
+func (p Policy) Inherits() bool { return p.Fallback == verify.DefaultInherit }
 
 // SourceOf returns the name of p.
 func SourceOf(p Policy) policy.ObjectRef { return p.Source }
@@ -203,7 +195,7 @@ func CostOf(patterns []image.Pattern) (steps int) {
 
 // Refuse returns p as a policy that denies with the reason why.
 func (p Policy) Refuse(why error) Policy {
-	p.Rules, p.Fallback, p.Broken = nil, "", why
+	p.Rules, p.Fallback, p.Broken = nil, verify.DefaultDeny, why
 	p.Fingerprint = DigestOf([]string{p.Fingerprint, why.Error()})
 	return p
 }

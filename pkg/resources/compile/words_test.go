@@ -35,8 +35,8 @@ func TestAWordOfAPolicyThatIsNotKnownIsTheStrictest(t *testing.T) {
 	require.False(t, compiled(in, func(s *v1beta1.VerificationPolicySpec) { s.Scope = v1beta1.PolicyScopeMandatory }).Mandatory, "of a namespace")
 	require.True(t, compiled(in, func(s *v1beta1.VerificationPolicySpec) { s.EnforcementAction = unknownWord }).Decides())
 	require.Equal(t, v1beta1.TagActionPin, compiled(in, func(s *v1beta1.VerificationPolicySpec) { s.Tags = unknownWord }).Tags)
-	require.Equal(t, v1beta1.DefaultActionDeny, compiled(in, func(s *v1beta1.VerificationPolicySpec) { s.DefaultAction = unknownWord }).Fallback)
-	require.Equal(t, v1beta1.DefaultActionDeny, compiled(cluster, func(s *v1beta1.VerificationPolicySpec) { s.DefaultAction = v1beta1.DefaultActionInherit }).Fallback, "no level comes after the cluster's")
+	require.Equal(t, verify.DefaultDeny, compiled(in, func(s *v1beta1.VerificationPolicySpec) { s.DefaultAction = unknownWord }).Fallback)
+	require.Equal(t, verify.DefaultDeny, compiled(cluster, func(s *v1beta1.VerificationPolicySpec) { s.DefaultAction = v1beta1.DefaultActionInherit }).Fallback, "no level comes after the cluster's")
 	require.Equal(t, verify.Deny, compiled(in, func(s *v1beta1.VerificationPolicySpec) { s.Rules[0].Action = unknownWord }).Rules[0].Action)
 	require.False(t, compiled(in, func(s *v1beta1.VerificationPolicySpec) { s.Rules[0].Index = unknownWord }).Rules[0].IndexManifests)
 }

@@ -242,7 +242,7 @@ func (v *View) tier(policies []compile.Policy, verifiers []compile.Verifier, cli
 	for _, p := range policies {
 		rules = append(rules, p.Rules...)
 	}
-	tier.Judge = verify.ByRules(rules, rest(last))
+	tier.Judge = verify.ByRules(rules, last.Fallback)
 	for _, p := range policies {
 		// A broken policy might deny any image, so it denies all.
 		if p.Broken != nil && tier.Judge.Usable() {
@@ -250,18 +250,6 @@ func (v *View) tier(policies []compile.Policy, verifiers []compile.Verifier, cli
 		}
 	}
 	return tier
-}
-
-// rest returns what p says about images that no rule matches.
-func rest(p compile.Policy) verify.Default {
-	switch p.Fallback {
-	case v1beta1.DefaultActionAllow:
-		return verify.DefaultAllow
-	case v1beta1.DefaultActionInherit:
-		return verify.DefaultInherit
-	case v1beta1.DefaultActionDeny:
-	}
-	return verify.DefaultDeny
 }
 
 // access returns the access of a namespace's registry client.

@@ -30,20 +30,11 @@ type Exception struct {
 
 // Cost bounds the steps to compare an image with x.
 func (x *Exception) Cost() int {
-	cost := 0
-	for _, list := range []*verify.ImageList{x.images, x.delegated()} {
-		if list != nil {
-			cost += CostOf(list.Patterns) + len(list.Pinned)
-		}
+	list := x.images
+	if x.Delegates != nil {
+		list = x.Delegates.images
 	}
-	return cost
-}
-
-func (x *Exception) delegated() *verify.ImageList {
-	if x.Delegates == nil {
-		return nil
-	}
-	return x.Delegates.images
+	return CostOf(list.Patterns) + len(list.Pinned)
 }
 
 // NewException compiles an Exception or a ClusterException. If it returns an error, the

@@ -196,17 +196,10 @@ func BreakGlassAnnotations() []string {
 	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
 }
 
-// breakGlassOf returns the break-glass annotations of a Namespace, nil if there are none.
+// breakGlassOf returns the break-glass annotations of a Namespace.
 func breakGlassOf(all map[string]string) map[string]string {
-	var found map[string]string
-	for _, key := range BreakGlassAnnotations() {
-		if value, ok := all[key]; ok {
-			if found == nil {
-				found = map[string]string{}
-			}
-			found[key] = value
-		}
-	}
+	found := maps.Clone(all)
+	maps.DeleteFunc(found, func(key, _ string) bool { return !slices.Contains(BreakGlassAnnotations(), key) })
 	return found
 }
 

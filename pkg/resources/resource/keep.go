@@ -3,10 +3,10 @@ package resource
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,9 +33,9 @@ const (
 	maxFingerprintBytes = 128
 )
 
-// specBytes is the annotation of a resource whose spec was dropped, with the spec's size. It
-// only exists in memory, and means nothing on an object with a spec.
-const specBytes = v1beta1.Group + "/spec-bytes"
+// oversizedBecause is the annotation of a resource whose spec was dropped because of its size, with
+// the error. No API server accepts its key, so no stored object has it.
+const oversizedBecause = v1beta1.Group + "/oversized because"
 
 // Keep reduces a resource to what compiling and writing statuses need: the identity from its
 // metadata, the spec and the status. It drops a spec that exceeds [MaxSpecBytes] or
@@ -49,16 +49,14 @@ func Keep(object v1beta1.Object) error {
 		return nil
 	}
 	reduceStatus(object)
-	size, before := dropped(object)
-	whole, without := withheld(object)
+	before := object.GetAnnotations()
 	Strip(object)
-	if without {
-		withhold(object, whole)
-		return nil
-	}
-	if before {
-		object.SetAnnotations(map[string]string{specBytes: size})
-		return nil
+	for _, why := range []string{oversizedBecause, withheldBytes} {
+		if text, dropped := before[why]; dropped {
+			object.SetAnnotations(map[string]string{why: text})
+			field(object, "Spec").SetZero()
+			return nil
+		}
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -70,8 +68,8 @@ func Keep(object v1beta1.Object) error {
 	if err := json.Unmarshal(text.Bytes(), &parts); err != nil {
 		return fmt.Errorf("measure %s: %w", RefOf(object), err)
 	}
-	if size := len(parts.Spec); size > maxSpec(object) {
-		object.SetAnnotations(map[string]string{specBytes: fmt.Sprint(size)})
+	if size, limit := len(parts.Spec), maxSpec(object); size > limit {
+		object.SetAnnotations(map[string]string{oversizedBecause: fmt.Sprintf("the spec has %d bytes, the limit is %d: split it into several resources", size, limit)})
 		field(object, "Spec").SetZero()
 	}
 	if len(parts.Status) > maxStatusBytes {
@@ -118,16 +116,6 @@ func field(object v1beta1.Object, name string) reflect.Value {
 	return reflect.ValueOf(object).Elem().FieldByName(name)
 }
 
-// dropped reports whether Keep dropped the spec, and its size.
-func dropped(object v1beta1.Object) (size string, ok bool) {
-	size, ok = object.GetAnnotations()[specBytes]
-	if !ok {
-		return "", false
-	}
-	_, err := strconv.Atoi(size) // anyone can write the annotation on a resource without a spec
-	return size, err == nil && len(size) <= 20 && field(object, "Spec").IsZero()
-}
-
 func maxSpec(object v1beta1.Object) int {
 	switch object.(type) {
 	case *v1beta1.TrustStore, *v1beta1.ClusterTrustStore:
@@ -139,9 +127,9 @@ func maxSpec(object v1beta1.Object) int {
 // Oversized returns an error that names the size of the spec if [Keep] dropped it. The
 // resource is then broken.
 func Oversized(object v1beta1.Object) error {
-	size, ok := dropped(object)
-	if !ok {
+	why, dropped := object.GetAnnotations()[oversizedBecause]
+	if !dropped {
 		return nil
 	}
-	return fmt.Errorf("the spec has %s bytes, the limit is %d: split it into several resources", size, maxSpec(object))
+	return errors.New(why)
 }

@@ -65,7 +65,7 @@ func withheld(object v1beta1.Object) (size int, ok bool) {
 		return 0, false
 	}
 	size, err := strconv.Atoi(text)
-	return size, err == nil && size > 0 && (Refused(object) != nil || field(object, "Spec").IsZero())
+	return size, err == nil
 }
 
 // Withheld reports whether the spec of a resource was dropped because of others in its share.

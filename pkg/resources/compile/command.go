@@ -19,7 +19,11 @@ func command(spec v1beta1.VerifierSpec) string {
 	var words []string
 	switch {
 	case spec.Notation != nil && spec.Notation.AWSSigner != nil:
-		words = []string{"notation sign --plugin com.amazonaws.signer.notation.plugin --id", profileOption(spec.Notation.AWSSigner.Profiles)}
+		profile := "PROFILE"
+		if profiles := spec.Notation.AWSSigner.Profiles; len(profiles) == 1 {
+			profile = shellWord(profiles[0], profile)
+		}
+		words = []string{"notation sign --plugin com.amazonaws.signer.notation.plugin --id", profile}
 	case spec.Notation != nil:
 		words = []string{"notation sign --key KEY"}
 		if spec.Notation.Timestamps != nil {
@@ -39,14 +43,6 @@ func command(spec v1beta1.VerifierSpec) string {
 		words = append(words, annotationOptions(spec.Cosign.Annotations)...)
 	}
 	return strings.Join(words, " ")
-}
-
-// profileOption names the profile to sign with, if there is only one.
-func profileOption(profiles []string) string {
-	if len(profiles) == 1 {
-		return shellWord(profiles[0], "PROFILE")
-	}
-	return "PROFILE"
 }
 
 // withoutConfig keeps cosign from using Sigstore's signing config, which is for its public

@@ -159,11 +159,6 @@ func GrantsOf(delegations []*Exception) *verify.Grants {
 	return &grants
 }
 
-// FitsAny reports whether one of the delegations permits the duration of x.
-func (x *Exception) FitsAny(delegations []*Exception) bool {
-	return slices.ContainsFunc(delegations, func(by *Exception) bool { return x.Fits(by.Delegates) })
-}
-
 // Fits reports whether d permits the duration of x.
 func (x *Exception) Fits(d *delegation) bool { return !x.Until.After(x.Created.Add(d.most)) }
 

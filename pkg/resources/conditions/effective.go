@@ -43,8 +43,6 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.policyLevel), so the namespace's resources do not count", c.view.Tenant, to)}
 	case source.Namespace != "" && c.view.Broken != nil:
 		return Condition{Reason: policy.ReasonDenies, Message: c.view.Broken.Error() + "; every image of the namespace is denied"}
-	case c.own.Broken != nil:
-		return Condition{Reason: policy.ReasonDenies, Message: c.own.Broken.Error() + "; every image of the namespace is denied"}
 	}
 	switch strings.TrimPrefix(source.Kind, "Cluster") {
 	case v1beta1.KindException:

@@ -109,7 +109,7 @@ func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 		grants := compile.GrantsOf(by)
 		var used []policy.ObjectRef
 		for _, x := range l.Exceptions {
-			if x.FitsAny(by) && !refused(x) {
+			if slices.ContainsFunc(by, func(by *compile.Exception) bool { return x.Fits(by.Delegates) }) && !refused(x) {
 				v.config.Exceptions = append(v.config.Exceptions, verify.ByDelegation(x.Counting(), grants))
 				used = append(used, x.Source)
 			}

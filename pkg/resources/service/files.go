@@ -7,7 +7,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -113,7 +112,7 @@ func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Deci
 	levels := resolve.Group(objects)
 	wanted := levels.Externals()
 	for namespace, sources := range wanted {
-		s.external.Want(namespace, united(s.wanted[namespace], sources))
+		s.external.Want(namespace, slices.Concat(s.wanted[namespace], sources))
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.firstFetch)
 	defer cancel()
@@ -122,15 +121,4 @@ func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Deci
 	set := &Set{}
 	set.Swap(snapshot)
 	return NewDecider(set, s.engine, AnyNamespace{}), problems
-}
-
-// united returns the distinct sources of both lists.
-func united(a, b []external.Source) []external.Source {
-	all := slices.Clone(a)
-	for _, source := range b {
-		if !slices.Contains(all, source) {
-			all = append(all, source)
-		}
-	}
-	return all
 }

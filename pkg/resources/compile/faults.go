@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -88,6 +89,11 @@ func Unusable(source policy.ObjectRef, err error) error {
 		return said
 	}
 	return RefusalOf(fmt.Errorf("%s cannot be used: %w", source, err))
+}
+
+// unknown returns the error of a resource that a person cannot read completely: its images are undecided.
+func unknown(source policy.ObjectRef, err error) error {
+	return verify.Inconclusive(policy.ReasonUnreadable, fmt.Sprintf("%s: %s", source, Cut(err.Error())))
 }
 
 // Cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server

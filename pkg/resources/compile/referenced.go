@@ -19,6 +19,7 @@ type Referenced struct {
 	// roles holds the annotation [v1beta1.AnnotationTUFRoles] of ConfigMaps that have it.
 	roles   map[policy.ObjectRef]string
 	Fetched external.Fetched
+	person  bool // as [resource.Objects.Person]
 	// Namespace is the namespace of the current level's references.
 	Namespace string
 }
@@ -27,7 +28,7 @@ type Referenced struct {
 // values.
 func NewReferenced(o resource.Objects) Referenced {
 	m := Referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
-		Pulls: o.PullSecrets()}
+		Pulls: o.PullSecrets(), person: o.Person}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {
@@ -57,6 +58,9 @@ func NewReferenced(o resource.Objects) Referenced {
 			m.broken[b.Source] = resource.Reasoned(b.Reason, b.Err)
 		}
 	}
+	for _, u := range o.Unreadable {
+		m.broken[u.Source] = resource.Unread(errors.New(u.Why))
+	}
 	return m
 }
 
@@ -67,10 +71,11 @@ func (m Referenced) locate(kind, name string) (policy.ObjectRef, error) {
 
 // unreadable returns why an object could not be read, nil if it could.
 func (m Referenced) unreadable(source policy.ObjectRef) error {
-	if err := m.broken[source]; err != nil {
-		return fmt.Errorf("%s cannot be read: %w", source, err)
+	err := m.broken[source]
+	if err == nil || resource.IsUnread(err) { // which says so
+		return err
 	}
-	return nil
+	return fmt.Errorf("%s cannot be read: %w", source, err)
 }
 
 // Object returns the content of a Secret or ConfigMap.
@@ -149,6 +154,14 @@ func (m Referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, err
 
 // get returns the fetched value of a source.
 func (m Referenced) get(source external.Source) (external.Value, error) {
+	known, err := m.fetched(source)
+	if err != nil && m.person {
+		err = resource.Unread(fmt.Errorf("%w; the cluster may have it: check that your own machine can reach the server", err))
+	}
+	return known, err
+}
+
+func (m Referenced) fetched(source external.Source) (external.Value, error) {
 	known, ok := m.Fetched[source]
 	var unanswered *external.UnansweredError
 	switch {

@@ -29,7 +29,10 @@ type Store struct {
 func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) (Store, error) {
 	s := Store{Store: registry.Store{Source: e.Source}}
 	identity, err := s.read(owner, e, m)
-	if err != nil {
+	switch {
+	case resource.IsUnread(err):
+		s.Broken = unknown(e.Source, err)
+	case err != nil:
 		s.Broken = Unusable(e.Source, err)
 		why, grant := resource.CutGrant(s.Broken.Error(), faultsOf(err)[0])
 		fix := cmp.Or(grant, policy.OutsideOf(s.Broken))

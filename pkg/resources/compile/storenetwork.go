@@ -92,6 +92,9 @@ func (m Referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 
 // brokenProxy replaces a proxy that cannot be used: nothing is sent.
 func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
+	if resource.IsUnread(err) {
+		return &registry.Proxy{Broken: unknown(store, err)}
+	}
 	err = Unusable(store, err)
 	return &registry.Proxy{Broken: verify.PermanentWith(policy.ReasonBrokenResource, err, cmp.Or(policy.OutsideOf(err), "ask a cluster admin to correct the proxy of the ClusterStore"))}
 }

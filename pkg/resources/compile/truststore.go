@@ -197,6 +197,8 @@ func (ts TrustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreTyp
 	switch {
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
+	case resource.IsUnread(store.Err):
+		return nil, fmt.Errorf("%s: %w", source, store.Err)
 	case store.Err != nil:
 		err := Unusable(source, store.Err)
 		if ts.Owner == verify.Cluster { // its own status may say why

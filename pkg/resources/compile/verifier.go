@@ -1,9 +1,11 @@
 package compile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -40,6 +42,11 @@ func NewVerifier(e Entry[v1beta1.VerifierSpec], stores TrustStores, revokers Rev
 	used, err := v.read(e, stores, revokers)
 	if err != nil {
 		v.Checker, v.Signers, v.Holds, used = nil, nil, nil, nil
+	}
+	switch {
+	case resource.IsUnread(err):
+		v.Checker = UnreadTrust{unknown(e.Source, err)}
+	case err != nil:
 		v.Broken = Unusable(e.Source, err)
 	}
 	v.Fingerprint = Fingerprint(e.Source, e.Spec, fmt.Appendf(nil, "%q", used), err)
@@ -73,6 +80,18 @@ func (v *Verifier) read(e Entry[v1beta1.VerifierSpec], stores TrustStores, revok
 		v.Holds = v.Signers
 	}
 	return used, errors.Join(wrong, err)
+}
+
+// UnreadTrust is the [verify.Checker] of a verifier whose trust material a person cannot read: it is
+// unknown whether it accepts a signature.
+type UnreadTrust struct{ Err error }
+
+// Accepts reports true.
+func (UnreadTrust) Accepts(verify.Signature) bool { return true }
+
+// Check returns why the result is unknown.
+func (u UnreadTrust) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) (policy.Proof, error) {
+	return policy.Proof{}, u.Err
 }
 
 // TrustStoresOf returns the trust stores that a verifier names, even missing ones.

@@ -16,10 +16,9 @@ import (
 // Level is the compiled form of one level's objects.
 type Level struct {
 	*weighed
-	excess   excess                     // at compile time
-	compiled bool                       // false while it is only weighed
-	obscured map[policy.ObjectRef]error // resources that a person cannot read completely, and why
-	Broken   error                      // why the level cannot be used
+	excess   excess // at compile time
+	compiled bool   // false while it is only weighed
+	Broken   error  // why the level cannot be used
 
 	TrustStores  map[string]*compile.TrustStore
 	Verifiers    []compile.Verifier
@@ -66,13 +65,13 @@ func (outside Outside) level(w *weighed, cluster *Level, past excess) *Level {
 		if l.TrustStores == nil { // most namespaces have none
 			l.TrustStores = map[string]*compile.TrustStore{}
 		}
-		t, err := l.trustStore(e)
+		t := compile.NewTrustStore(e, o.referenced)
 		l.TrustStores[e.Source.Name] = t
-		l.problem(e.Source, err)
+		l.problem(e.Source, t.Err)
 	}
 	outside.verifiers(l, cluster)
 	for _, e := range EntriesOf[v1beta1.StoreSpec](o) {
-		s, err := l.store(e)
+		s, err := compile.NewStore(o.Namespace, e, o.referenced)
 		l.stores = append(l.stores, s)
 		l.problem(e.Source, err)
 	}
@@ -113,7 +112,10 @@ func (outside Outside) verifiers(l, cluster *Level) {
 			l.publicGood = compile.NewPublicGood(l.Objects.Namespace, l.Objects.referenced)
 			reach.PublicGood = l.publicGood
 		}
-		v, err := l.verifier(e, cluster, reach, outside.revokers())
+		v, err := compile.NewVerifier(e, reach, outside.revokers())
+		if e.Err() == nil {
+			addSigner(v.Verifier, e.Spec)
+		}
 		l.Verifiers = append(l.Verifiers, v)
 		l.problem(e.Source, err)
 	}

@@ -25,11 +25,8 @@ type Objects struct {
 	labelled   string // the Tenant that the label of the namespace names, "" for none
 	referenced compile.Referenced
 	// unreadable holds the kinds, without "Cluster", that a person cannot list at the level, and
-	// [resource.KindNamespace] for the Namespace itself. obscured has, for resources, why the person
-	// cannot read their references. person is [resource.Objects.Person].
+	// [resource.KindNamespace] for the Namespace itself.
 	unreadable map[string]resource.Unreadable
-	obscured   map[policy.ObjectRef]string
-	person     bool
 	// annotations are the Namespace's annotations for break-glass.
 	annotations map[string]string
 	// bytes is what the specs of each [resource.Share] of a namespace take in memory, and withheld says whether
@@ -100,9 +97,7 @@ func Group(o resource.Objects) Levels {
 			at(b.Source.Name).broken = b.Err
 		}
 	}
-	if o.Person {
-		levels.unreadable(o, at)
-	}
+	levels.unreadable(o.Unreadable, at)
 	material := compile.NewReferenced(o)
 	for namespace, l := range levels {
 		l.sort()

@@ -1,159 +1,31 @@
 package resolve
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/remote/external"
-	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// unreadable records what a person cannot read. It records a kind at its level, and a Secret or the
-// like with the resources that reference it.
-func (levels Levels) unreadable(o resource.Objects, at func(namespace string) *Objects) {
-	content := map[policy.ObjectRef]string{}
+// unreadable records the kinds that a person cannot read at each level, and the Namespaces.
+func (levels Levels) unreadable(list []resource.Unreadable, at func(namespace string) *Objects) {
 	record := func(l *Objects, kind string, u resource.Unreadable) {
 		if l.unreadable == nil {
 			l.unreadable = map[string]resource.Unreadable{}
 		}
 		l.unreadable[kind] = u
 	}
-	for _, u := range o.Unreadable {
-		switch _, ours := v1beta1.KindNamed(u.Source.Kind); {
-		case u.Source.Kind == resource.KindNamespace:
+	for _, u := range list {
+		if u.Source.Kind == resource.KindNamespace {
 			record(at(u.Source.Name), resource.KindNamespace, u)
-		case ours:
+		} else if _, ours := v1beta1.KindNamed(u.Source.Kind); ours {
 			record(at(u.Source.Namespace), strings.TrimPrefix(u.Source.Kind, "Cluster"), u)
-		default:
-			content[u.Source] = u.Why
 		}
 	}
-	pulls := o.PullSecrets()
-	for _, object := range o.Resources {
-		for _, f := range resource.FieldsOf(object) {
-			for _, named := range f.Named(o.ReferenceNamespace(object.GetNamespace()), pulls) {
-				if why := content[named]; why != "" {
-					l := at(object.GetNamespace())
-					if l.obscured == nil {
-						l.obscured = map[policy.ObjectRef]string{}
-					}
-					l.obscured[resource.RefOf(object)] = why
-				}
-			}
-		}
-	}
-	for _, l := range levels {
-		l.person = o.Person
-	}
-}
-
-// obscure returns err or, for a usable resource, why a person cannot know its effect: it references
-// content that the person cannot read, or cannot fetch from one of sources.
-func (l *Level) obscure(source policy.ObjectRef, err error, sources ...external.Source) error {
-	why := l.Objects.obscured[source]
-	for _, s := range sources {
-		if why == "" && l.Objects.person && l.Objects.referenced.Fetched[s].Content == nil {
-			why = compile.TextOf(err) + "; the cluster may have it: check that your own machine can reach the server"
-		}
-	}
-	if why == "" {
-		return err
-	}
-	if l.obscured == nil {
-		l.obscured = map[policy.ObjectRef]error{}
-	}
-	l.obscured[source] = resource.Reasoned(policy.ReasonUnreadable, errors.New(compile.Cut(why)))
-	return l.obscured[source]
-}
-
-// trustStore compiles a trust store.
-func (l *Level) trustStore(e compile.Entry[v1beta1.TrustStoreSpec]) (*compile.TrustStore, error) {
-	m := l.Objects.referenced
-	t := compile.NewTrustStore(e, m)
-	if e.Err() != nil {
-		return t, t.Err
-	}
-	var sources []external.Source
-	if source, err := compile.ExternalSource(l.Objects.Namespace, e.Spec, m); err == nil && source != nil {
-		sources = append(sources, *source)
-	}
-	return t, l.obscure(e.Source, t.Err, sources...)
-}
-
-// store compiles a Store. If a person cannot read its references, images of its registries are
-// Undecided.
-func (l *Level) store(e compile.Entry[v1beta1.StoreSpec]) (compile.Store, error) {
-	m := l.Objects.referenced
-	s, err := compile.NewStore(l.Objects.Namespace, e, m)
-	if e.Err() != nil {
-		return s, err
-	}
-	sources, _ := compile.LoginSources(l.Objects.Namespace, e.Spec, m) // compiling reports errors
-	err = l.obscure(e.Source, err, sources...)
-	if why := l.obscured[e.Source]; why != nil {
-		s.Broken = unread(e.Source, why)
-		if s.Proxy != nil && s.Proxy.Broken != nil {
-			s.Proxy = &registry.Proxy{Broken: s.Broken}
-		}
-		s.Fingerprint = compile.DigestOf([]string{s.Fingerprint, why.Error()})
-	}
-	return s, err
-}
-
-// unread is the error of a resource that a person cannot read completely.
-func unread(source policy.ObjectRef, why error) error {
-	return verify.Inconclusive(policy.ReasonUnreadable, fmt.Sprintf("%s: %v", source, why))
-}
-
-// verifier compiles a Verifier. If a person cannot read its trust material, its findings are
-// unknown.
-func (l *Level) verifier(e compile.Entry[v1beta1.VerifierSpec], cluster *Level, reach compile.TrustStores, revokers compile.Revokers) (compile.Verifier, error) {
-	v, err := compile.NewVerifier(e, reach, revokers)
-	if e.Err() != nil {
-		return v, err
-	}
-	addSigner(v.Verifier, e.Spec)
-	if compile.UsesPublicGood(e.Spec) {
-		_ = l.obscure(e.Source, reach.PublicGood.Err, compile.PublicGood(l.Objects.Namespace))
-	}
-	why := l.obscured[e.Source]
-	for _, source := range compile.TrustStoresOf(l.Objects.Namespace, e.Spec) {
-		at := l
-		if source.Namespace == "" && cluster != nil {
-			at = cluster
-		}
-		if found := at.obscured[source]; why == nil && found != nil {
-			why = fmt.Errorf("%s: %w", source, found)
-		}
-	}
-	if why == nil {
-		return v, err
-	}
-	made := *v.Verifier
-	made.Checker, made.Signers, made.Broken = unreadTrust{unread(e.Source, why)}, nil, nil
-	v.Verifier, v.Fingerprint = &made, compile.DigestOf([]string{v.Fingerprint, why.Error()})
-	return v, why
-}
-
-// unreadTrust is the [verify.Checker] of a verifier whose trust material a person cannot read: it is
-// unknown whether it accepts a signature.
-type unreadTrust struct{ err error }
-
-// Accepts reports true.
-func (unreadTrust) Accepts(verify.Signature) bool { return true }
-
-// Check returns why the result is unknown.
-func (c unreadTrust) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) (policy.Proof, error) {
-	return policy.Proof{}, c.err
 }
 
 // unreadableIn returns objects that a person cannot read although they may affect v. It is nil in the
@@ -194,8 +66,8 @@ func unreadByExpression(l *verify.Tier) (found []resource.Unreadable) {
 		return nil
 	}
 	for _, v := range l.Verifiers {
-		if c, ok := v.Checker.(unreadTrust); ok {
-			found = append(found, resource.Unreadable{Source: v.Source, Why: c.err.Error()})
+		if c, ok := v.Checker.(compile.UnreadTrust); ok {
+			found = append(found, resource.Unreadable{Source: v.Source, Why: c.Err.Error()})
 		}
 	}
 	return found

@@ -172,6 +172,20 @@ func (o outside) Unwrap() error { return o.error }
 // Outside implements the interface of [policy.OutsideOf].
 func (o outside) Outside() string { return o.remedy }
 
+// Unread marks err as something that only a person on a machine of their own cannot read. The cluster may have it, so it
+// is unknown what the resource does.
+func Unread(err error) error { return unread{Reasoned(policy.ReasonUnreadable, err)} }
+
+// IsUnread reports whether an error in the chain of err is one of [Unread].
+func IsUnread(err error) bool {
+	_, is := errors.AsType[unread](err)
+	return is
+}
+
+type unread struct{ error }
+
+func (u unread) Unwrap() error { return u.error }
+
 // grantedBy is the beginning of the last part of a message about a missing permission.
 const grantedBy = "; grant it with: "
 

@@ -11,23 +11,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// amounts are what the resources and the Exceptions of a namespace add to the sums of its Tenant,
-// by [resource.Share].
-type amounts [2]amount
-
 // amount is the bytes of specs, and what these keep once they are compiled.
 type amount struct{ bytes, weight int }
-
-// amountsOf returns the amounts of a namespace. No share counts for more bytes than are kept of
-// it: no namespace alone takes the room of the Tenant's others.
-func amountsOf(o *Objects, w weight) (a amounts) {
-	for share := range a {
-		limit, _ := resource.Share(share).Limits()
-		a[share].bytes = min(o.bytes[share], limit)
-	}
-	a[resource.Specs].weight, a[resource.Exceptions].weight = w.resources(), w.exceptions
-	return a
-}
 
 // bound is a limit of a Tenant.
 type bound int
@@ -59,16 +44,19 @@ func (s *Snapshot) accountOf(namespace verify.Namespace, tenant *v1beta1.Tenant)
 // Tenant, there are all of it. It is a pure function of what the namespaces have, so that every
 // replica agrees, whatever changed first.
 func (s *Snapshot) excesses(namespaces []verify.Namespace) map[verify.Namespace]excess {
-	sums := map[*v1beta1.Tenant]amounts{}
+	sums := map[*v1beta1.Tenant][2]amount{} // by share
 	for _, namespace := range namespaces {
 		tenant := s.tenancy.Holder(string(namespace))
 		if tenant == nil {
 			continue
 		}
 		sum := sums[tenant]
-		for share, own := range s.levels[namespace].amounts {
-			if sum[share].weight += own.weight; string(namespace) != tenant.Spec.HomeNamespace {
-				sum[share].bytes += own.bytes // as resource.Room counts
+		for i := range sum {
+			own, share := s.levels[namespace], resource.Share(i)
+			if sum[i].weight += own.weight.of(share); string(namespace) != tenant.Spec.HomeNamespace {
+				// As resource.Room counts: no namespace alone takes the room of the Tenant's others.
+				limit, _ := share.Limits()
+				sum[i].bytes += min(own.Objects.bytes[i], limit)
 			}
 		}
 		sums[tenant] = sum
@@ -108,7 +96,7 @@ func (s *Snapshot) past(tenant *v1beta1.Tenant, share resource.Share, sum amount
 // Home comes first, because its rules apply in the others, then those that weigh least: none loses
 // its rules to one that weighs more.
 func (s *Snapshot) heaviest(account []verify.Namespace, home verify.Namespace, share resource.Share, limit int) []verify.Namespace {
-	weight := func(n verify.Namespace) int { return s.levels[n].amounts[share].weight }
+	weight := func(n verify.Namespace) int { return s.levels[n].weight.of(share) }
 	rank := func(n verify.Namespace) int {
 		if n == home {
 			return -1
@@ -140,7 +128,7 @@ func (l *Level) tooHeavy() error {
 		return l.weight.refused
 	}
 	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the resources of Tenant %s take more than %d KiB once they are compiled, the limit of all its namespaces together, and the largest namespaces are denied first; "+
-		"those of namespace %s take about %d KiB, the largest is %s: %s", l.excess.tenant, maxAccountWeight>>10, l.Objects.Namespace, l.weight.total>>10, l.weight.most, lighten))
+		"those of namespace %s take about %d KiB, %s", l.excess.tenant, maxAccountWeight>>10, l.Objects.Namespace, l.weight.total>>10, l.weight.advice()))
 }
 
 // refusedExceptions returns why no exceptions of a namespace are in force, nil if they may be.

@@ -3,7 +3,6 @@ package resolve
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -17,7 +16,10 @@ import (
 // function of the resources and their trust material, so that every replica agrees.
 type weight struct {
 	total int
-	most  *part // nil if there are no resources
+	// largest is the resource that weighs most, and most its weight; the zero value if there are no
+	// resources.
+	largest policy.ObjectRef
+	most    int
 	// exceptions is what exceptions keep: they are weighed apart, because too many of them must
 	// not deny anything.
 	exceptions int
@@ -25,33 +27,27 @@ type weight struct {
 	refused error
 }
 
-// part is what one resource keeps.
-type part struct {
-	source policy.ObjectRef
-	weight int
-}
-
-// String names the resource and what it keeps.
-func (p *part) String() string {
-	if p == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%s with %d KiB", p.source, p.weight>>10)
-}
-
-// resources returns what counts against the account of the level.
-func (w weight) resources() int {
-	if w.refused != nil {
+// of returns what a share of the level counts against its account.
+func (w weight) of(share resource.Share) int {
+	switch {
+	case share == resource.Exceptions:
+		return w.exceptions
+	case w.refused != nil:
 		return 0
 	}
 	return w.total
 }
 
+// advice names the largest resource, and says what makes resources weigh less.
+func (w weight) advice() string {
+	return fmt.Sprintf("the largest is %s with %d KiB: shorten expressions and lists, use a key or certificate in fewer Verifiers, or delete what is not used", w.largest, w.most>>10)
+}
+
 // scale weighs the resources of one level before they are compiled.
 type scale struct {
 	referenced compile.Referenced
-	cluster    *Level // nil for the cluster's own level
-	uses       []use  // of the level's trust stores, sorted by name
+	cluster    *Level         // nil for the cluster's own level
+	uses       map[string]use // of the level's trust stores
 
 	weight
 }
@@ -61,7 +57,6 @@ const pemBegin = "-----BEGIN "
 
 // use is what a trust store adds to each Verifier that names it.
 type use struct {
-	name          string
 	keys, anchors int
 }
 
@@ -73,7 +68,6 @@ func useOf(content []byte, blocks int) use {
 type weighed struct {
 	Objects *Objects
 	weight  weight
-	amounts amounts
 	// uses maps each ClusterTrustStore that a namespace's verifiers name to its fingerprint, "" if
 	// it did not exist. Others change neither the weight nor what is compiled.
 	uses map[string]string
@@ -81,14 +75,14 @@ type weighed struct {
 
 // weigh weighs a level; cluster is nil for the cluster's own.
 func weigh(o *Objects, cluster *Level) *weighed {
-	s := &scale{referenced: o.referenced, cluster: cluster}
+	s := &scale{referenced: o.referenced, cluster: cluster, uses: map[string]use{}}
 	if s.refused = o.tooMany(); s.refused == nil {
 		s.refused = s.load(o)
 	}
 	if s.refused == nil {
 		s.exceptions = exceptionsOf(o)
 	}
-	w := &weighed{Objects: o, weight: s.weight, amounts: amountsOf(o, s.weight)}
+	w := &weighed{Objects: o, weight: s.weight}
 	if cluster != nil {
 		w.uses = usedOf(o, cluster)
 	}
@@ -104,9 +98,6 @@ func (w *weighed) follows(cluster *Level) bool {
 	}
 	return true
 }
-
-// lighten says what makes resources weigh less.
-const lighten = "shorten expressions and lists, use a key or certificate in fewer Verifiers, or delete what is not used"
 
 // load weighs o. It returns an error if its resources weigh more than one level may.
 func (s *scale) load(o *Objects) error {
@@ -133,17 +124,13 @@ func (s *scale) load(o *Objects) error {
 	if s.total <= limit {
 		return nil
 	}
-	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("%s take about %d KiB once they are compiled, the limit is %d KiB; the largest is %s: %s",
-		whose, s.total>>10, limit>>10, s.most, lighten))
+	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("%s take about %d KiB once they are compiled, the limit is %d KiB; %s",
+		whose, s.total>>10, limit>>10, s.advice()))
 }
 
 func (s *scale) add(source policy.ObjectRef, weight int) {
-	s.total += weight
-	switch {
-	case s.most == nil:
-		s.most = &part{source, weight}
-	case weight > s.most.weight:
-		*s.most = part{source, weight}
+	if s.total += weight; weight > s.most {
+		s.largest, s.most = source, weight
 	}
 }
 
@@ -165,9 +152,7 @@ func (s *scale) trustStore(e compile.Entry[v1beta1.TrustStoreSpec]) int {
 	}
 	content := value.Content
 	if e.Spec.Type != v1beta1.TrustStoreTypeSigstoreRoot {
-		added := useOf(content, bytes.Count(content, []byte(pemBegin)))
-		added.name = e.Source.Name
-		s.uses = append(s.uses, added)
+		s.uses[e.Source.Name] = useOf(content, bytes.Count(content, []byte(pemBegin)))
 	}
 	return resourceWeight + len(content)*trustMaterialWeight
 }
@@ -259,10 +244,7 @@ func identities(spec v1beta1.VerifierSpec) (weight int) {
 // use returns what a trust store adds to a verifier.
 func (s *scale) use(owner verify.Namespace, source policy.ObjectRef) use {
 	if s.cluster == nil || source.Namespace == string(owner) {
-		if i, ok := slices.BinarySearchFunc(s.uses, source.Name, func(u use, name string) int { return strings.Compare(u.name, name) }); ok {
-			return s.uses[i]
-		}
-		return use{}
+		return s.uses[source.Name]
 	}
 	if t, ok := s.cluster.TrustStores[source.Name]; ok && t.Root == nil {
 		return useOf(t.Text, len(t.Keys)+len(t.Certificates))

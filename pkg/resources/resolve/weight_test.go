@@ -249,7 +249,7 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		s, problems := Empty(outsideOfTests()).Next(Group(resource.Objects{}), nil)
 		require.Empty(t, problems)
 		level := Group(o)["team-a"]
-		weighed := &scale{}
+		weighed := &scale{uses: map[string]use{}}
 		require.NoError(t, weighed.load(level), name)
 		written := 0
 		for _, object := range list {

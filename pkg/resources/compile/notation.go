@@ -26,15 +26,21 @@ func notationChecker(name string, spec v1beta1.NotationVerifier, stores TrustSto
 			return nil, nil, err
 		}
 	}
-	lists, err := stores.revocationLists(&options, spec)
+	lists, err := stores.all("spec.notation.revocationListTrustStoreRefs", spec.RevocationListTrustStoreRefs, v1beta1.TrustStoreTypeRevocationLists)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, store := range lists {
+		used = append(used, store.Fingerprint)
+		for _, list := range store.lists {
+			options.RevocationLists = append(options.RevocationLists, list)
+		}
 	}
 	checker, err := notation.New(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("spec.notation: %w", err)
 	}
-	return checker, append(used, lists...), nil
+	return checker, used, nil
 }
 
 // notationAnchors returns the trust stores of each kind, and their fingerprints.
@@ -57,9 +63,11 @@ func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, s
 	}
 	var wrong []error
 	for _, k := range kinds {
-		found, more, err := stores.certificates(k.field, k.refs, k.want)
+		found, err := stores.all(k.field, k.refs, k.want)
 		wrong = append(wrong, err)
-		*k.into, used = found, append(used, more...)
+		for _, store := range found {
+			*k.into, used = append(*k.into, store.Certificates...), append(used, store.Fingerprint)
+		}
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, err
@@ -80,9 +88,14 @@ func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revok
 	if revokers.AWSSigner == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use an image whose tag ends in -full, " + orIgnore)
 	}
-	as, err := awsSignerAsker(spec.SigningAuthorities.TrustStoreRefs, stores)
+	const field = "spec.notation.signingAuthorities.trustStoreRefs"
+	found, err := stores.all(field, spec.SigningAuthorities.TrustStoreRefs, v1beta1.TrustStoreTypeSigningAuthorities)
 	if err != nil {
-		return nil, fmt.Errorf("spec.notation.signingAuthorities.%w", err)
+		return nil, err
+	}
+	as, err := awsSignerAsker(found)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", field, err)
 	}
 	if as == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities configures the identity for AWS Signer: set spec.awsSigner there, " + orIgnore)
@@ -97,23 +110,19 @@ func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revok
 // awsSignerAsker returns the identity that one of the trust stores names. All trust stores
 // must have the same scope: otherwise a namespace could create signatures that AWS Signer is
 // asked about with the cluster's identity.
-func awsSignerAsker(refs []v1beta1.TrustStoreRef, stores TrustStores) (as external.Identity, err error) {
+func awsSignerAsker(stores []*TrustStore) (as external.Identity, err error) {
 	scopes := map[string]bool{}
-	for i, ref := range refs {
-		store, err := stores.find(ref, v1beta1.TrustStoreTypeSigningAuthorities)
-		if err != nil {
-			return nil, fmt.Errorf("trustStoreRefs[%d]: %w", i, err)
-		}
+	for _, store := range stores {
 		scopes[store.Source.Kind] = true
 		switch {
 		case store.awsSigner != nil && as != nil:
-			return nil, errors.New("trustStoreRefs names two trust stores with spec.awsSigner, and AWS Signer is asked as one identity; remove one")
+			return nil, errors.New("names two trust stores with spec.awsSigner, and AWS Signer is asked as one identity; remove one")
 		case store.awsSigner != nil:
 			as = store.awsSigner
 		}
 	}
 	if as != nil && len(scopes) > 1 {
-		return nil, errors.New("trustStoreRefs names trust stores of the namespace and of the cluster, and AWS Signer is asked as one of them; name trust stores of one kind")
+		return nil, errors.New("names trust stores of the namespace and of the cluster, and AWS Signer is asked as one of them; name trust stores of one kind")
 	}
 	return as, nil
 }
@@ -157,40 +166,4 @@ func overrideOf(action v1beta1.OverrideAction) notation.Action {
 	case v1beta1.OverrideActionEnforce:
 	}
 	return notation.Enforce
-}
-
-// certificates returns the certificates of trust stores of one type, and the stores'
-// fingerprints.
-func (ts TrustStores) certificates(field string, refs []v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (all []*x509.Certificate, used []string, err error) {
-	var wrong []error
-	for i, ref := range refs {
-		store, err := ts.find(ref, want)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
-			continue
-		}
-		used = append(used, store.Fingerprint)
-		all = append(all, store.Certificates...)
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return nil, nil, err
-	}
-	return all, used, nil
-}
-
-// revocationLists adds the lists of trust stores to options, and returns the stores'
-// fingerprints.
-func (ts TrustStores) revocationLists(options *notation.Options, spec v1beta1.NotationVerifier) (used []string, err error) {
-	const field = "spec.notation.revocationListTrustStoreRefs"
-	for i, ref := range spec.RevocationListTrustStoreRefs {
-		store, err := ts.find(ref, v1beta1.TrustStoreTypeRevocationLists)
-		if err != nil {
-			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
-		}
-		used = append(used, store.Fingerprint)
-		for _, list := range store.lists {
-			options.RevocationLists = append(options.RevocationLists, list)
-		}
-	}
-	return used, nil
 }

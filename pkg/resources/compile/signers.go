@@ -118,12 +118,9 @@ func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.
 		wrong = append(wrong, fieldError(field+".inline", err))
 		s.add(source, 0, keys)
 	}
-	for i, ref := range spec.TrustStoreRefs {
-		store, err := stores.find(ref, v1beta1.TrustStoreTypePublicKeys)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s.trustStoreRefs[%d]: %w", field, i, err))
-			continue
-		}
+	found, err := stores.all(field+".trustStoreRefs", spec.TrustStoreRefs, v1beta1.TrustStoreTypePublicKeys)
+	wrong = append(wrong, err)
+	for _, store := range found {
 		s.used = append(s.used, store.Fingerprint)
 		s.add(store.Source, store.hash, store.Keys)
 	}

@@ -214,6 +214,20 @@ func (ts TrustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreTyp
 	return store, nil
 }
 
+// all returns the stores that the refs in a field name, and the errors of those that cannot be used.
+func (ts TrustStores) all(field string, refs []v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (found []*TrustStore, err error) {
+	var wrong []error
+	for i, ref := range refs {
+		store, err := ts.find(ref, want)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
+			continue
+		}
+		found = append(found, store)
+	}
+	return found, errors.Join(wrong...)
+}
+
 // sigstoreRoot returns the root that spec names or, by default, Sigstore's public-good one.
 func (ts TrustStores) sigstoreRoot(spec v1beta1.TransparencyLog) (*TrustStore, error) {
 	switch {

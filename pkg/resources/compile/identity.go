@@ -46,7 +46,7 @@ func federationOf(field string, as v1beta1.CloudServiceAccount) (external.Federa
 
 // accountOf returns the identity of a ServiceAccount.
 func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation external.Federation, m Referenced) (external.Identity, error) {
-	source, err := m.locate("ServiceAccount", ref.Name)
+	source, err := resource.Locate(m.Namespace, resource.KindServiceAccount, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +55,7 @@ func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation externa
 
 // secretIdentity returns the identity with the credentials of a Secret.
 func secretIdentity(ref v1beta1.Reference, m Referenced) (external.Identity, error) {
-	source, err := m.locate(resource.KindSecret, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	content, err := m.Object(source)
+	source, content, err := m.named(resource.KindSecret, ref.Name)
 	if err != nil {
 		return nil, err
 	}

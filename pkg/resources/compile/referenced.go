@@ -64,9 +64,14 @@ func NewReferenced(o resource.Objects) Referenced {
 	return m
 }
 
-// locate returns the object that a reference names.
-func (m Referenced) locate(kind, name string) (policy.ObjectRef, error) {
-	return resource.Locate(m.Namespace, kind, name)
+// named returns the Secret or ConfigMap that a reference names, and its content.
+func (m Referenced) named(kind, name string) (policy.ObjectRef, map[string][]byte, error) {
+	source, err := resource.Locate(m.Namespace, kind, name)
+	if err != nil {
+		return policy.ObjectRef{}, nil, err
+	}
+	content, err := m.Object(source)
+	return source, content, err
 }
 
 // unreadable returns why an object could not be read, nil if it could.
@@ -92,11 +97,7 @@ func (m Referenced) Object(source policy.ObjectRef) (map[string][]byte, error) {
 
 // key returns one value of a Secret or ConfigMap.
 func (m Referenced) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
-	source, err := m.locate(kind, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	content, err := m.Object(source)
+	source, content, err := m.named(kind, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (m Referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, er
 // pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
 // without any is an error: a resource that names one asks for a login.
 func (m Referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
-	source, err := m.locate(resource.KindServiceAccount, ref.Name)
+	source, err := resource.Locate(m.Namespace, resource.KindServiceAccount, ref.Name)
 	if err != nil {
 		return nil, err
 	}

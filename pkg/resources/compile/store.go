@@ -105,11 +105,7 @@ func (s *Store) readSecrets(refs []v1beta1.Reference, field func(i int) string, 
 }
 
 func (s *Store) readSecret(field string, ref v1beta1.Reference, m Referenced) error {
-	source, err := m.locate(resource.KindSecret, ref.Name)
-	if err != nil {
-		return fieldError(field, err)
-	}
-	content, err := m.Object(source)
+	source, content, err := m.named(resource.KindSecret, ref.Name)
 	if err != nil {
 		return fieldError(field, err)
 	}

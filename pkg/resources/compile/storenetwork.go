@@ -75,11 +75,7 @@ func (m Referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 		return nil, nil //nolint:nilnil // most registries ask for none
 	}
 	const field = "spec.clientCertificate.secretRef"
-	source, err := m.locate(resource.KindSecret, spec.SecretRef.Name)
-	if err != nil {
-		return nil, fieldError(field, err)
-	}
-	content, err := m.Object(source)
+	source, content, err := m.named(resource.KindSecret, spec.SecretRef.Name)
 	if err != nil {
 		return nil, fieldError(field, err)
 	}
@@ -148,11 +144,7 @@ func normalised(text []byte) ([]byte, error) {
 
 // login returns the username and password of a Secret, as of type kubernetes.io/basic-auth.
 func (m Referenced) login(ref v1beta1.Reference) (username, password string, err error) {
-	source, err := m.locate(resource.KindSecret, ref.Name)
-	if err != nil {
-		return "", "", err
-	}
-	content, err := m.Object(source)
+	source, content, err := m.named(resource.KindSecret, ref.Name)
 	if err != nil {
 		return "", "", err
 	}

@@ -36,7 +36,7 @@ func command(spec v1beta1.VerifierSpec) string {
 		words = append([]string{"cosign sign"}, signerOptions(spec.Cosign.Signers)...)
 		if spec.Cosign.MatchRepository { // bundles of cosign 3 do not name it
 			words = append(words, "--new-bundle-format=false")
-			if wantsLog(spec.Cosign.Signers) {
+			if !slices.Contains(words, withoutConfig) {
 				words = append(words, withoutConfig)
 			}
 		}
@@ -50,13 +50,17 @@ func command(spec v1beta1.VerifierSpec) string {
 const withoutConfig = "--use-signing-config=false"
 
 // signerOptions returns the options that select the signer, and that keep the signature out
-// of the public transparency log if the verifier requires no log. Cosign 2.6 and 3 have them.
+// of the public transparency log if the verifier does not require that log. Cosign 2.6 and 3
+// have them.
 func signerOptions(spec v1beta1.Signers) []string {
 	var options []string
 	if spec.Keyless == nil {
 		options = append(options, "--key KEY")
 	}
-	if wantsLog(spec) {
+	switch {
+	case wantsLog(spec) && spec.Keys != nil && spec.Keys.RootTrustStoreRef != nil: // not the public log
+		return append(options, withoutConfig, "--rekor-url URL")
+	case wantsLog(spec):
 		return options
 	}
 	options = append(options, withoutConfig, "--tlog-upload=false")

@@ -21,6 +21,7 @@ func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 		github   = "issuer: \"https://token.actions.githubusercontent.com\""
 		workflow = "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"
 		issued   = " (issuer https://token.actions.githubusercontent.com)"
+		person   = "sign as a@example.com (issuer i), with the Sigstore instance that the Verifier's rootTrustStoreRef trusts"
 		unlogged = " --use-signing-config=false --tlog-upload=false"
 	)
 	for name, c := range map[string]struct{ spec, want, as string }{
@@ -31,10 +32,10 @@ func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 		"the repository": {"type: Cosign\ncosign: {" + keyed + ", matchRepository: true}", "cosign sign --key KEY" + unlogged + " --new-bundle-format=false", ""},
 		"an attestation": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"https://slsa.dev/provenance/v1\"}",
 			"cosign attest --key KEY" + unlogged + " --predicate FILE --type https://slsa.dev/provenance/v1", ""},
-		"keys and a log":                    {"type: Cosign\ncosign: {" + logged + "}", "cosign sign --key KEY", ""},
-		"keys, a log and the repository":    {"type: Cosign\ncosign: {" + logged + ", matchRepository: true}", "cosign sign --key KEY --new-bundle-format=false --use-signing-config=false", ""},
-		"an identity":                       {"type: Cosign\ncosign: {keyless: {" + somebody + ", rootTrustStoreRef: {name: root}}}", "cosign sign", "sign as a@example.com (issuer i)"},
-		"an identity and a timestamp alone": {"type: Cosign\ncosign: {keyless: {" + somebody + ", rootTrustStoreRef: {name: root}, insecureIgnoreTransparencyLog: true}}", "cosign sign" + unlogged + " --timestamp-server-url URL", "sign as a@example.com (issuer i)"},
+		"keys and a log":                    {"type: Cosign\ncosign: {" + logged + "}", "cosign sign --key KEY --use-signing-config=false --rekor-url URL", ""},
+		"keys, a log and the repository":    {"type: Cosign\ncosign: {" + logged + ", matchRepository: true}", "cosign sign --key KEY --use-signing-config=false --rekor-url URL --new-bundle-format=false", ""},
+		"an identity":                       {"type: Cosign\ncosign: {keyless: {" + somebody + ", rootTrustStoreRef: {name: root}}}", "", person},
+		"an identity and a timestamp alone": {"type: Cosign\ncosign: {keyless: {" + somebody + ", rootTrustStoreRef: {name: root}, insecureIgnoreTransparencyLog: true}}", "", person},
 		"AWS Signer": {"type: Notation\nnotation: {signingAuthorities: {trustStoreRefs: [{name: authorities}]}, awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}}",
 			"notation sign --plugin com.amazonaws.signer.notation.plugin --id " + awsProfile, ""},
 		"a workflow": {"type: Cosign\ncosign: {keyless: {identities: [{" + github + ", subject: \"" + workflow + "\"}], rootTrustStoreRef: {name: root}}}", "", "sign in the workflow " + workflow},

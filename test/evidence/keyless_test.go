@@ -132,7 +132,7 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 		"it must be of type SigstoreRoot":                                                     "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], rootTrustStoreRef: {name: keys}}}}",
 		"TrustStore team-a/nowhere does not exist":                                            strings.Replace(trustingSomeone, "name: root", "name: nowhere", 1),
 		"Sigstore's public-good root, which cannot be used":                                   "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
-		"spec.cosign.keyless.identities: must have at least 1 entry":                        "{type: Cosign, cosign: {keyless: {identities: [], rootTrustStoreRef: {name: root}}}}",
+		"spec.cosign.keyless.identities: must have at least 1 entry":                          "{type: Cosign, cosign: {keyless: {identities: [], rootTrustStoreRef: {name: root}}}}",
 		"exactly one of the fields in [issuer issuerRegExp insecureIgnoreIssuer] must be set": "{type: Cosign, cosign: {keyless: {identities: [{subject: s}], rootTrustStoreRef: {name: root}}}}",
 		"cannot be read": "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], rootTrustStoreRef: {name: root}}}}",
 		"thresholds.timestamps: should be greater than or equal to 1":          strings.Replace(trustingSomeone, "SCT: true}", "SCT: true, thresholds: {timestamps: 0}}", 1),

@@ -323,12 +323,12 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 				add(o, p.name, issuer, subject)
 			}
 		}
-		if p.similar == "" || open[p.name] || strings.HasPrefix(values[i], "refs/") && !strings.HasPrefix(values[i], "refs/heads/") {
-			continue // people create new tags, and their expressions are for these
+		if p.similar == "" || open[p.name] || j.identity.SubjectRegExp == "" {
+			continue
 		}
-		for _, value := range similar(values[i]) {
-			if subject, ok := j.but(f, pinned, i, regexp.QuoteMeta(value)); ok && j.accepts(issuer, subject) {
-				open[p.name], near[p.name] = true, true
+		for _, like := range likeNames(p, values[i]) {
+			if subject, ok := j.but(f, pinned, i, like); ok && j.accepts(issuer, subject) {
+				open[p.name], near[p.name] = !strings.HasPrefix(values[i], "refs/tags/"), true // tags stay
 				add(other{who: p.similar, reach: p.near}, p.name, issuer, subject)
 				break
 			}
@@ -366,6 +366,22 @@ func (j *judge) caller(issuer, subject string) (Stranger, bool) {
 		return Stranger{Anyone, "any repository that calls this workflow", issuer, subject}, true
 	}
 	return Stranger{Insiders, "any repository that calls this workflow, of anybody if the workflow is public", issuer, subject}, called.MatchString(subject)
+}
+
+// likeNames returns expressions for names that others can have and that are like a value of a part, or like another
+// value that the identity accepts. Tags are not among them: people create new tags, and their expressions are for
+// these.
+func likeNames(p part, value string) (list []string) {
+	name := p.values
+	if strings.HasPrefix(name, "refs/") {
+		name = "refs/heads/" + branch
+	}
+	if !strings.HasPrefix(value, "refs/") || strings.HasPrefix(value, "refs/heads/") {
+		for _, like := range similar(value) {
+			list = append(list, regexp.QuoteMeta(like))
+		}
+	}
+	return append(list, "(?:"+name+")-evil")
 }
 
 // similar returns names that others can have and that share the beginning or end of a name, or differ from it by

@@ -68,6 +68,8 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"an unknown provider's own names": {issuer: "https://idp.acme.example", subject: "urn:build:release"},
 		"a broken expression":             {expression: `(`},
 
+		"branches of numbers": {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/(main|release-[0-9]+)`},
+
 		// Too broad.
 		"anything of GitHub":             {expression: ".*", in: []string{"any other owner", "another repository", "another workflow", "a pull request", "any branch"}, narrower: "https://github.com/OWNER/REPOSITORY/.github/workflows/release.yml@refs/heads/main"},
 		"anything at all":                {issuerRegExp: ".*", expression: ".*", in: []string{"any identity provider", "any other owner", "any other group", "Google"}},
@@ -80,6 +82,14 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"any ref":                        {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@.*`, in: []string{"a pull request", "any branch"}},
 		"any branch":                     {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/.*`, in: []string{"any branch"}},
 		"pull requests":                  {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/(heads/main|pull/[0-9]+/merge)`, in: []string{"a pull request"}},
+		"a pull request by its number":   {subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/pull/12/merge", in: []string{"a pull request"}},
+		"a merge request by its number":  {issuer: "https://gitlab.com", subject: "https://gitlab.com/acme/app//.gitlab-ci.yml@refs/merge-requests/12/head", in: []string{"a merge request"}},
+		"branches by their beginning":    {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/release-.*`, in: []string{"any branch with a similar name"}, narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"such branches beside main":      {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/(main|release-.*)`, in: []string{"any branch with a similar name"}, narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"such branches beside tags":      {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/(tags/v.*|heads/release/.*)`, in: []string{"any branch with a similar name"}},
+		"an owner, or many":              {expression: `https://github\.com/(acme|acme-.*)/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name"}, narrower: "https://github.com/OWNER/app/.github/workflows/release.yml@refs/heads/main"},
+		"a repository, or many":          {expression: `https://github\.com/acme/(app|web-.*)/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"another repository with a similar name"}},
+		"a domain, or many":              {issuer: google, expression: `alice@(acme\.example|acme\..*)`, in: []string{"similar domain"}},
 		"any workflow on tags":           {expression: `https://github\.com/acme/app/\.github/workflows/.*@refs/tags/v.*`, in: []string{"another workflow"}, narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v[0-9].*`},
 		"a public builder":               {subject: builder, in: []string{"any repository that calls this workflow"}, narrower: builder},
 		"a condition that says nothing":  {expression: `https://github\.com/.*`, condition: "claims.runnerEnvironment == 'github-hosted'", in: []string{"any other owner"}},

@@ -190,7 +190,7 @@ func githubParts(host string) []part {
 		text("@"),
 		{name: "ref", values: `refs/heads/` + branch + `|refs/tags/` + tag + `|refs/pull/[0-9]+/(?:merge|head)|[0-9a-f]{40}`, usual: "refs/heads/main", given: "refs/heads/main",
 			similar: "any branch with a similar name", near: Insiders,
-			others: []other{{"a pull request", "refs/pull/1/merge", Insiders}, {"any branch", "refs/heads/somebodys-branch", Insiders}}},
+			others: []other{{"a pull request", "refs/pull/[0-9]+/(?:merge|head)", Insiders}, {"any branch", "refs/heads/somebodys-branch", Insiders}}},
 	}
 }
 
@@ -209,7 +209,7 @@ func gitlabParts(host string, strangers Reach) []part {
 		text("@"),
 		{name: "ref", values: `refs/heads/` + branch + `|refs/tags/` + tag + `|refs/merge-requests/[0-9]+/(?:merge|head)`, usual: "refs/heads/main", given: "refs/heads/main",
 			similar: "any branch with a similar name", near: Insiders,
-			others: []other{{"a merge request", "refs/merge-requests/1/merge", Insiders}, {"any branch", "refs/heads/somebodys-branch", Insiders}}},
+			others: []other{{"a merge request", "refs/merge-requests/[0-9]+/(?:merge|head)", Insiders}, {"any branch", "refs/heads/somebodys-branch", Insiders}}},
 	}
 }
 

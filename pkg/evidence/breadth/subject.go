@@ -364,6 +364,9 @@ func (j *judge) lowerCase(f form) (cosign.Identity, bool) {
 // wrote reports whether the author of an identity wrote a complete value, and not only the beginning of
 // several.
 func (j *judge) wrote(value string, alternative []cel.Comparison) bool {
+	if strings.ContainsAny(value[max(0, len(value)-1):], "-_./") {
+		return false
+	}
 	if spelled := written(j.identity.SubjectRegExp); strings.Contains(spelled, "@"+value) && strings.HasSuffix(spelled, value) {
 		return true
 	}

@@ -21,6 +21,13 @@ func TestOnlyWhatARegistryCausedIsItsFault(t *testing.T) {
 	within := func(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
 		return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 	}
+	leaves := func(after time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+		return func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(after, cancel)
+			return ctx, cancel
+		}
+	}
 	for name, row := range map[string]struct {
 		asks func(context.Context) (context.Context, context.CancelFunc)
 		work func(context.Context) error
@@ -34,11 +41,9 @@ func TestOnlyWhatARegistryCausedIsItsFault(t *testing.T) {
 			Awaiting(ctx, "r.example.com")()
 			return busy(ctx)
 		}, policy.ReasonUnfinished},
-		"the client leaves": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(time.Second, cancel)
-			return ctx, cancel
-		}, hangs, policy.ReasonUnfinished},
+		"the client leaves":                                {leaves(time.Second / 2), hangs, policy.ReasonUnfinished},
+		"the client waits, and gives up":                   {leaves(2 * time.Second), hangs, policy.ReasonUnreachable},
+		"the client gives up while Landwaiter is busy":     {leaves(2 * time.Second), busy, policy.ReasonUnfinished},
 		"the request waited in a process that stood still": {within(-time.Minute), hangs, policy.ReasonUnfinished},
 		"the work was in a process that stood still": {within(time.Minute), func(ctx context.Context) error {
 			<-ctx.Done()

@@ -345,7 +345,7 @@ func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, wo
 	case <-ctx.Done():
 		running, _ := e.traces.Load(key.String())
 		work, _ := running.(*trace)
-		return Entry{}, late(ctx, key.Image, work.waitsFor())
+		return Entry{}, late(ctx, key.Image, work)
 	}
 }
 
@@ -355,11 +355,19 @@ type landed struct {
 	answered time.Time // as in [Result]
 }
 
-// late returns the error of a caller whose deadline has passed while the work on an image waits for the registries on
-// hosts.
-func late(ctx context.Context, image string, hosts []string) error {
-	switch {
-	case StoodStill(ctx) || errors.Is(ctx.Err(), context.Canceled):
+// slow is how long a registry may take before it is why a caller gave up. Callers that wait for many images, as
+// Gatekeeper does, give up without a deadline that we know.
+const slow = time.Second
+
+// late returns the error of a caller that does not wait any longer for the work on an image.
+func late(ctx context.Context, image string, work *trace) error {
+	gaveUp := errors.Is(ctx.Err(), context.Canceled)
+	some := time.Duration(0)
+	if gaveUp {
+		some = slow
+	}
+	switch hosts := work.waitsFor(some); {
+	case StoodStill(ctx) || gaveUp && len(hosts) == 0:
 		return Unfinished(fmt.Errorf("%s was not finished in time: %w; try again", image, ctx.Err()))
 	case len(hosts) > 0:
 		return fmt.Errorf("%s was not finished in time: %s did not answer in time; try again", image, strings.Join(hosts, " and "))

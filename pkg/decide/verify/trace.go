@@ -14,7 +14,13 @@ type trace struct {
 	passed []Stage
 	looked []Looked
 	last   time.Time // when a registry last answered
-	waits  []*string // hosts with pending requests, in the order of the requests
+	waits  []*wait   // pending requests, in their order
+}
+
+// wait is a pending request to a registry.
+type wait struct {
+	host  string
+	since time.Time
 }
 
 // start begins a stage without a verifier.
@@ -58,24 +64,25 @@ func Awaiting(ctx context.Context, host string) (end func()) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waits = append(t.waits, &host)
+	pending := &wait{host, t.now()}
+	t.waits = append(t.waits, pending)
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.waits = slices.DeleteFunc(t.waits, func(other *string) bool { return other == &host })
+		t.waits = slices.DeleteFunc(t.waits, func(other *wait) bool { return other == pending })
 	}
 }
 
-// waitsFor returns the distinct hosts with pending requests, at most [maxLocationsNamed].
-func (t *trace) waitsFor() (hosts []string) {
+// waitsFor returns the distinct hosts that have not answered a request for some time, at most [maxLocationsNamed].
+func (t *trace) waitsFor(some time.Duration) (hosts []string) {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, host := range t.waits {
-		if !slices.Contains(hosts, *host) && len(hosts) < maxLocationsNamed {
-			hosts = append(hosts, *host)
+	for _, pending := range t.waits {
+		if !slices.Contains(hosts, pending.host) && len(hosts) < maxLocationsNamed && t.now().Sub(pending.since) >= some {
+			hosts = append(hosts, pending.host)
 		}
 	}
 	return hosts

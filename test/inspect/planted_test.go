@@ -48,6 +48,7 @@ func rounds() map[string][]planted {
 			{id: check.WebhookConditions, plant: fmt.Sprintf(validating, add("/webhooks/0/matchConditions/-", `{"name":"mine","expression":"request.namespace != '\''team-b'\''"}`))},
 			{id: check.NamespaceIgnored, plant: "kubectl label namespace team-a admission.gatekeeper.sh/ignore=because"},
 			{id: check.CacheTTL, plant: `kubectl get deployment gatekeeper-controller-manager --namespace=gatekeeper-system --output=yaml | sed "/resourceVersion:/d; s/cache-ttl=10s/cache-ttl=3m/" | kubectl replace --filename=-`},
+			{id: check.ServingThreads, plant: `kubectl get deployment gatekeeper-controller-manager --namespace=gatekeeper-system --output=yaml | sed "/resourceVersion:/d; s/serving-threads=64/serving-threads=-1/" | kubectl replace --filename=-`},
 			{id: check.ExternalDataDisabled, plant: fmt.Sprintf(manager, add("/spec/template/spec/containers/0/args/-", `"--enable-external-data=false"`))},
 			{id: check.ExemptableNamespaces, plant: fmt.Sprintf(manager, add("/spec/template/spec/containers/0/args/-", `"--exempt-namespace-prefix=team-"`))},
 			{id: check.AuditOff, plant: "kubectl scale deployment gatekeeper-audit --namespace=gatekeeper-system --replicas=0"},

@@ -51,7 +51,7 @@ func checks() []check {
 		{[]string{WebhookNamespaces}, append([]Source{SourceNamespaces}, asked...), webhookNamespaces, nil},
 		{[]string{WebhookCA}, asked, webhookAuthority, nil},
 		{[]string{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces, nil},
-		{[]string{CacheTTL, ExternalDataDisabled, ExemptableNamespaces}, []Source{SourceWebhooks, SourceGatekeeper}, gatekeeperFlags, nil},
+		{[]string{CacheTTL, ExternalDataDisabled, ServingThreads, ExemptableNamespaces}, []Source{SourceWebhooks, SourceGatekeeper}, gatekeeperFlags, nil},
 		{[]string{AuditOff}, []Source{SourceWebhooks, SourceGatekeeper}, audit, nil},
 		{[]string{ConfigIgnores}, []Source{SourceWebhooks, SourceConfigs}, configs, nil},
 		{[]string{ProviderMissing}, provided, missingProviders, nil},

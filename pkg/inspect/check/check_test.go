@@ -79,24 +79,34 @@ func TestFindsWhatIsBroken(t *testing.T) {
 			i.Namespaces[1].Labels = map[string]string{"admission.gatekeeper.sh/ignore": ""}
 		}, check.NamespaceIgnored, "kubectl label namespace team-a admission.gatekeeper.sh/ignore-"},
 		"a long cache": {func(_ *testing.T, i *check.Inventory) {
-			i.Gatekeepers[0].Spec = container("--external-data-provider-response-cache-ttl", "1h")
+			i.Gatekeepers[0].Spec = container("--external-data-provider-response-cache-ttl", "1h", "--max-serving-threads=64")
 		}, check.CacheTTL, manager + `'[{"op":"test","path":"/spec/template/spec/containers/0/args/1","value":"1h"},{"op":"replace","path":"/spec/template/spec/containers/0/args/1","value":"10s"}]'`},
-		"Gatekeeper's own cache": {func(_ *testing.T, i *check.Inventory) { i.Gatekeepers[0].Spec = container("--log-level=INFO") }, check.CacheTTL, `"op":"add","path":"/spec/template/spec/containers/0/args/-"`},
+		"Gatekeeper's own cache": {func(_ *testing.T, i *check.Inventory) { i.Gatekeepers[0].Spec = container("--log-level=INFO", "--max-serving-threads=64") }, check.CacheTTL, `"op":"add","path":"/spec/template/spec/containers/0/args/-"`},
+		"threads as processors": {func(_ *testing.T, i *check.Inventory) {
+			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args[3] = "--max-serving-threads=-1"
+		}, check.ServingThreads, `"/spec/template/spec/containers/0/args/3","value":"--max-serving-threads=64"}]'`},
+		"few threads": {func(_ *testing.T, i *check.Inventory) {
+			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args[3] = "--max-serving-threads=31"
+		}, check.ServingThreads, `"value":"--max-serving-threads=64"}]'`},
+		"Gatekeeper's own threads": {func(_ *testing.T, i *check.Inventory) {
+			args := &i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args
+			*args = (*args)[:3]
+		}, check.ServingThreads, `"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--max-serving-threads=64"`},
 		"external data off": {func(_ *testing.T, i *check.Inventory) {
 			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--enable-external-data=false")
 		}, check.ExternalDataDisabled, "--enable-external-data=true"},
 		"an exemptable suffix": {func(_ *testing.T, i *check.Inventory) {
 			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace-suffix", "a")
-		}, check.ExemptableNamespaces, `"/spec/template/spec/containers/0/args/3","value":"--exempt-namespace"`},
+		}, check.ExemptableNamespaces, `"/spec/template/spec/containers/0/args/4","value":"--exempt-namespace"`},
 		"an exemptable namespace beside one that may be": {func(_ *testing.T, i *check.Inventory) {
 			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace=team-a")
-		}, check.ExemptableNamespaces, `{"op":"replace","path":"/spec/template/spec/containers/0/args/3","value":"--exempt-namespace=policy"}]`},
+		}, check.ExemptableNamespaces, `{"op":"replace","path":"/spec/template/spec/containers/0/args/4","value":"--exempt-namespace=policy"}]`},
 		"an exemptable namespace alone": {func(_ *testing.T, i *check.Inventory) {
 			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args[2] = "--exempt-namespace=team-a"
 		}, check.ExemptableNamespaces, `[{"op":"test","path":"/spec/template/spec/containers/0/args/2","value":"--exempt-namespace=team-a"},{"op":"remove","path":"/spec/template/spec/containers/0/args/2"}]`},
 		"an exemptable prefix alone, in two words": {func(_ *testing.T, i *check.Inventory) {
 			args := &i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args
-			*args = append((*args)[:2], "--exempt-namespace-prefix", "team-")
+			*args = append((*args)[:2], "--exempt-namespace-prefix", "team-", "--max-serving-threads=64")
 		}, check.ExemptableNamespaces, `{"op":"remove","path":"/spec/template/spec/containers/0/args/3"},{"op":"test","path":"/spec/template/spec/containers/0/args/2","value":"--exempt-namespace-prefix"},{"op":"remove","path":"/spec/template/spec/containers/0/args/2"}]`},
 		"no audit": {func(_ *testing.T, i *check.Inventory) { i.Gatekeepers[0].Spec.Replicas = pointer(int32(0)) }, check.AuditOff, "kubectl scale deployment gatekeeper-manager --namespace=policy --replicas=1"},
 		"a Config that excludes": {func(t *testing.T, i *check.Inventory) {

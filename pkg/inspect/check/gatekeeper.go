@@ -18,6 +18,7 @@ const (
 	CacheTTL             = "CacheTTL"
 	ExternalDataDisabled = "ExternalDataDisabled"
 	ExemptableNamespaces = "ExemptableNamespaces"
+	ServingThreads       = "ServingThreads"
 	AuditOff             = "AuditOff"
 	ConfigIgnores        = "ConfigIgnores"
 )
@@ -60,8 +61,26 @@ func gatekeeperFlags(v *view, add func(resource.Finding)) {
 			add(resource.Finding{ID: ExternalDataDisabled, Severity: resource.Error, Object: m.ObjectRef, Message: "Gatekeeper runs with --enable-external-data=false",
 				Why: "it asks no provider: templates that use one fail", Command: m.set("enable-external-data", "true"), Keep: "Gatekeeper's value enableExternalData: true"})
 		}
+		servingThreads(m, add)
 		v.exemptable(m, add)
 	}
+}
+
+// servingThreads finds that a few pods whose registries do not answer delay all others: each occupies a thread
+// until Gatekeeper gives up. Below 1, Gatekeeper has as many threads as processors (Gatekeeper 3.23,
+// pkg/webhook/policy.go).
+func servingThreads(m manager, add func(resource.Finding)) {
+	threads, err := strconv.Atoi(m.last("max-serving-threads", "-1"))
+	if err != nil || threads >= minServingThreads {
+		return
+	}
+	atOnce := "as many requests at once as it has processors"
+	if threads > 0 {
+		atOnce = fmt.Sprintf("at most %d requests at once", threads)
+	}
+	add(resource.Finding{ID: ServingThreads, Severity: resource.Warning, Object: m.ObjectRef, Message: "Gatekeeper handles " + atOnce,
+		Why: "each pod whose registry does not answer is one of these for about 3 seconds, and pods of other teams wait", Command: m.set("max-serving-threads", strconv.Itoa(servingThreadsToSet)),
+		Keep: fmt.Sprintf("Gatekeeper's value maxServingThreads: %d", servingThreadsToSet)})
 }
 
 // exemptable finds flags that let namespaces carry the label that exempts them.

@@ -19,6 +19,10 @@ const (
 	// maxCacheTTL is the longest time that Gatekeeper may cache an answer: a changed policy
 	// takes effect that much later.
 	maxCacheTTL = 10 * time.Second
+	// minServingThreads is the least number of requests that Gatekeeper should handle at once: those that wait
+	// for a registry need no processor. servingThreadsToSet is the suggested number.
+	minServingThreads   = 32
+	servingThreadsToSet = 64
 	// answerWithin is how long the server may take to answer, three renewals of its Lease:
 	// Gatekeeper waits for 3 seconds. answerAgain is the pause after a refused request.
 	answerWithin = 6 * time.Second

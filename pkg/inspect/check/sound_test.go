@@ -69,7 +69,7 @@ func sound(t *testing.T) *check.Inventory {
 			base64.StdEncoding.EncodeToString(lasting)+`"}}`)},
 		Templates:   []unstructured.Unstructured{object(t, string(template))},
 		Constraints: []unstructured.Unstructured{object(t, `{metadata: {name: verified-images}, spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], excludedNamespaces: [kube-system, policy]}}}`)},
-		Gatekeepers: []appsv1.Deployment{{ObjectMeta: named("policy", "gatekeeper-manager"), Spec: container("--external-data-provider-response-cache-ttl", "10s", "--exempt-namespace=policy")}},
+		Gatekeepers: []appsv1.Deployment{{ObjectMeta: named("policy", "gatekeeper-manager"), Spec: container("--external-data-provider-response-cache-ttl", "10s", "--exempt-namespace=policy", "--max-serving-threads=64")}},
 		Landwaiters: []appsv1.Deployment{{ObjectMeta: named("landwaiter-system", "landwaiter"),
 			Spec: container("serve", "--provider-object=landwaiter-verdict=/v1/verdict", "--timeout=verify=2500ms", "--client-ca=secret/policy/ca")}},
 		Namespaces: []corev1.Namespace{{ObjectMeta: named("", "kube-system")}, {ObjectMeta: named("", "team-a")}},

@@ -158,14 +158,7 @@ func (p printedStatus) show(s *screen) {
 func showAttention(s *screen, list []printedAttention) {
 	s.row("RESOURCE", "CONDITION", "REASON", "MESSAGE")
 	for _, a := range list {
-		said := "not " + a.Condition
-		if v1beta1.IsWarning(a.Condition) {
-			said = a.Condition
-		}
-		if a.Partly {
-			said = "partly " + a.Condition
-		}
-		s.row(a.Source, said, a.Reason, cmp.Or(a.Message, "-"))
+		s.row(a.Source, live.ConditionShown(a.Condition, a.Partly), a.Reason, cmp.Or(a.Message, "-"))
 	}
 }
 

@@ -242,7 +242,7 @@ func (a algorithm) verifyBundle(content *bundle.Bundle, artifact bundleverify.Ar
 func (s *signers) wrongKey() error {
 	stores := s.stores()
 	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature", stores),
-		fmt.Sprintf("sign the image with a key of %s, or have the signer's public key added there", stores))
+		fmt.Sprintf("sign the image with a key of %s; only if you know the signer, have their public key added there", stores))
 }
 
 // stores lists the sources of the keys, without duplicates.

@@ -45,6 +45,17 @@ func attention(o resource.Objects, now time.Time) map[verify.Namespace][]Attenti
 	return found
 }
 
+// ConditionShown says how people read the condition of an [Attention], such as "not Ready".
+func ConditionShown(condition string, partly bool) string {
+	switch {
+	case partly:
+		return "partly " + condition
+	case v1beta1.IsWarning(condition):
+		return condition
+	}
+	return "not " + condition
+}
+
 // urgency puts resources that deny first, and unused ones last.
 func urgency(condition string) int {
 	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon, v1beta1.ConditionNeedsReview, v1beta1.ConditionEffective}, condition)

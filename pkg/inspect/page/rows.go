@@ -324,11 +324,7 @@ func attentionRows(list []live.Attention) []attentionRow {
 			continue
 		}
 		at[equal] = len(rows)
-		condition := "not " + a.Condition
-		if v1beta1.IsWarning(a.Condition) {
-			condition = a.Condition
-		}
-		rows = append(rows, attentionRow{Sources: []string{a.Source.String()}, Condition: condition, Reason: a.Reason, Message: folded(a.Message)})
+		rows = append(rows, attentionRow{Sources: []string{a.Source.String()}, Condition: live.ConditionShown(a.Condition, a.Partly), Reason: a.Reason, Message: folded(a.Message)})
 	}
 	return rows
 }

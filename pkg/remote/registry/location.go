@@ -120,7 +120,7 @@ func (p *location) of(ref image.Reference, text string) string {
 func (p *location) explain(err error, doing string) error {
 	err = explain(err, doing, p.at.Host)
 	if p.role == verify.RoleMirror && verify.HasReason(err, policy.ReasonNotFound) {
-		return verify.PermanentWith(policy.ReasonNotFound, err, "copy the image to the mirror, or set fallback: Origin for a mirror in the Store that names it; explain --compare-origin says whether the origin has it")
+		return verify.PermanentWith(policy.ReasonNotFound, err, "copy the image to the mirror, or set fallback: Origin for a mirror in the Store that names it; landwaiter verify --explain --compare-origin says whether the origin has it")
 	}
 	return p.withoutLogin(err)
 }

@@ -340,11 +340,11 @@ func showRemedy(s *screen, indent string, d policy.Objection) {
 	}
 	switch {
 	case d.Remediation != "":
-		s.wrapped(indent+"To fix: ", indent, d.Remediation)
+		s.wrapped(indent+policy.FixLead(d.Remediation, d.Command), indent, d.Remediation)
 		if d.Command != "" {
 			s.line("%s%s", indent, d.Command)
 		}
 	case d.Command != "":
-		s.line("%s%s%s", indent, policy.IfYours, d.Command)
+		s.line("%s%s%s", indent, policy.FixLead("", d.Command), d.Command)
 	}
 }

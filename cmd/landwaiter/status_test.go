@@ -27,7 +27,7 @@ func shopStatus() live.Status {
 		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "iris"}, Contact: "#iris on chat.example.com"}, {Of: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Contact: "security@example.com"}},
 		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: "2026-11-20T10:00:00Z", Looked: "2026-11-21T17:10:00Z",
 			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no key of ClusterTrustStore keys verifies the signature",
-			Remediation: "sign the image with a key of ClusterTrustStore keys; only if you know the signer, have their public key added there", Contact: "security@example.com",
+			Remediation: "sign the image with a key of ClusterTrustStore keys", Contact: "security@example.com",
 			Command: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},
 		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: "2026-11-21T09:00:00Z", Last: "2026-11-21T17:04:00Z", Workloads: []string{"Deployment/shop"},
 			Reason:  "ClusterVerificationPolicy signed requires a valid signature for release: no signature was found (looked at the tag sha256-….sig and the referrers of this digest)",

@@ -117,7 +117,7 @@ func TestPodsNeedProvenanceUnderGitHubsOwnRoot(t *testing.T) {
 		"does not hold under ClusterTrustStore github": w.attested(t, stranger, func(*sigstore.Build) {}),
 		"timestamp of the signature does not hold":     w.attested(t, instance, func(b *sigstore.Build) { b.Stamper = stranger }),
 		"an identity that the Verifier does not trust": w.attested(t, instance, func(b *sigstore.Build) { b.Owner = "evil" }),
-		"To fix: sign in the workflow":                 w.attested(t, instance, func(b *sigstore.Build) { b.Ref = "refs/pull/1/merge" }),
+		"To fix, if your build made it: sign in the workflow":                 w.attested(t, instance, func(b *sigstore.Build) { b.Ref = "refs/pull/1/merge" }),
 	} {
 		w.denied(t, ns, image, says)
 	}

@@ -73,36 +73,51 @@ func (v Verdict) Mandatory(source ObjectRef) Verdict {
 	return v
 }
 
-// IfYours precedes a command without other advice: whoever moved a tag would like others to sign what it names now.
-const IfYours = "To fix, if your build made it: "
+// Words before advice. Only whoever built an image may sign it: whoever moved a tag would like others to sign what it
+// names now.
+const (
+	plainly = "To fix: "
+	ifYours = "To fix, " + ifItIs + ": "
+	ifItIs  = "if your build made it"
+)
+
+// FixLead returns the words that precede a remediation with a command, either of which may be empty.
+func FixLead(remediation, command string) string {
+	signs := command != "" && !strings.HasPrefix(command, "landwaiter ") || strings.HasPrefix(remediation, "sign ") || strings.HasPrefix(remediation, "make one for ")
+	if signs && !strings.Contains(remediation, ifItIs) {
+		return ifYours
+	}
+	return plainly
+}
 
 // Words between the parts of a text.
 const (
 	also     = ". Also: "
 	ask      = ". Ask: "
-	toFix    = ". To fix: "
 	commands = ". Command: "
-	toSign   = ". " + IfYours
+	toSign   = ". " + ifYours
 	// elsewhere replaces a command that does not fit.
 	elsewhere = "landwaiter verify --explain shows the command"
 )
 
 // Fix joins advice and the command for it. The command ends the text, so that it can be copied.
 func Fix(remediation, command string) string {
+	_, lead, _ := strings.Cut(FixLead(remediation, command), ", ")
 	if remediation == "" || command == "" {
-		return remediation + command
+		return lead + remediation + command
 	}
-	return remediation + commands + command
+	return lead + remediation + commands + command
 }
 
 // Advised returns v with advice that precedes its other advice. A text that is too long loses the command first.
 func (v Verdict) Advised(first string) Verdict {
 	v.advised = len(first)
-	switch {
-	case v.Remediation != "":
-		first += "; or " + v.Remediation
-	case v.Command != "":
-		first += "; or " + runCommand
+	other := v.Remediation
+	if other == "" && v.Command != "" {
+		other = runCommand
+	}
+	if other != "" {
+		first += "; or, " + ifItIs + ", " + other
 	}
 	v.Remediation = first
 	return v
@@ -133,21 +148,25 @@ func (v Verdict) TextWithin(limit int) string {
 	}
 	all := v.Objections()
 	var texts, run []string
-	before := toSign
+	cautioned := true
 	for _, d := range named(all)[:min(len(all), maxExplained)] {
-		text, command := d.within(limit)
+		text, command := d.within(limit, commands)
 		texts = append(texts, text)
 		if command != "" {
 			run = append(run, command)
 		}
-		if d.Remediation != "" {
-			before = commands
+		if command != "" && d.Remediation == "" {
+			cautioned = false
 		}
 	}
 	if rest := v.unexplained(all); rest != "" {
 		texts = append(texts, Cut(rest, limit))
 	}
-	return strings.Join(texts, also) + prefixed(before, strings.Join(run, " && "))
+	lead := toSign
+	if cautioned {
+		lead = commands
+	}
+	return strings.Join(texts, also) + prefixed(lead, strings.Join(run, " && "))
 }
 
 // named returns objections with a name for the key in each command, if several commands have a key: policies rarely
@@ -179,28 +198,32 @@ func (v Verdict) unexplained(all []Objection) string {
 // TextWithin returns the reason, whom to ask and what to do in at most limit bytes. It ends with the
 // command, if there is one.
 func (d Objection) TextWithin(limit int) string {
-	text, command := d.within(limit)
-	lead := commands
-	if d.Remediation == "" {
-		lead = toSign
-		if len(text)+len(lead)+len(command) > limit {
-			lead = toFix
-		}
-	}
-	return text + prefixed(lead, command)
+	text, command := d.within(limit, d.toRun())
+	return text + prefixed(d.toRun(), command)
 }
 
-// size is an upper bound on the length of d's text.
+// size is the length of d's text without the words before the command.
 func (d Objection) size() int {
-	return len(d.Reason) + len(prefixed(ask, d.Contact)) + len(toFix) + len(d.Remediation) + len(prefixed(commands, d.Command))
+	return len(d.Reason) + len(prefixed(ask, d.Contact)) + len(d.toFix()) + len(d.Remediation) + len(d.Command)
 }
 
-// within returns the text of d, and its command, in at most limit bytes together. If they do not fit, it first cuts
+// toFix precedes the advice, and toRun the command.
+func (d Objection) toFix() string { return ". " + FixLead(d.Remediation, d.Command) }
+
+func (d Objection) toRun() string {
+	if d.Remediation == "" {
+		return toSign
+	}
+	return commands
+}
+
+// within returns the text of d, and its command, in at most limit bytes together with toRun before the command. If they do not fit, it first cuts
 // the end of the reason, which usually lists more of the same, then the end of the advice, then the contact. It never
 // cuts a command, because half a command does something else: it replaces the command by a hint where it is shown. It
 // also does that if advice for this image in particular would be cut.
-func (d Objection) within(limit int) (text, command string) {
-	if d.size() <= limit {
+func (d Objection) within(limit int, toRun string) (text, command string) {
+	toFix := d.toFix()
+	if d.size()+len(toRun) <= limit {
 		return d.Reason + prefixed(ask, d.Contact) + prefixed(toFix, d.Remediation), d.Command
 	}
 	room := limit - min(len(d.Reason), d.least(limit))
@@ -208,10 +231,10 @@ func (d Objection) within(limit int) (text, command string) {
 	if d.advised > 0 {
 		first = len(toFix) + d.advised + len(ellipsis) + len(prefixed(ask, d.Contact))
 	}
-	if len(d.Command)+len(commands)+first > room {
+	if len(d.Command)+len(toRun)+first > room {
 		d.Remediation, d.Command = joined(d.Remediation, elsewhere), ""
 	} else if d.Command != "" {
-		room -= len(d.Command) + len(commands)
+		room -= len(d.Command) + len(toRun)
 	}
 	contact, advice := prefixed(ask, d.Contact), prefixed(toFix, d.Remediation)
 	if len(contact)+min(len(advice), max(leastAdvice, d.advised+len(toFix)+len(ellipsis))) > room {
@@ -220,7 +243,7 @@ func (d Objection) within(limit int) (text, command string) {
 	if advice = Cut(advice, room-len(contact)); len(advice) < len(toFix)+len(ellipsis)+1 {
 		advice = ""
 	}
-	used := len(contact) + len(advice) + len(prefixed(commands, d.Command))
+	used := len(contact) + len(advice) + len(prefixed(toRun, d.Command))
 	return Cut(d.Reason, limit-used) + contact + advice, d.Command
 }
 

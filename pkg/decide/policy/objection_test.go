@@ -101,15 +101,20 @@ func TestTextsEndWithTheCommandAndSayWhomToAskBefore(t *testing.T) {
 		verdict policy.Verdict
 		want    string
 	}{
-		"a command":                {policy.Verdict{Reason: "r", Command: signIt}, "r. To fix, if your build made it: " + signIt},
-		"advice and a command":     {policy.Verdict{Reason: "r", Remediation: "sign it", Command: signIt}, "r. To fix: sign it. Command: " + signIt},
-		"a contact":                {policy.Verdict{Reason: "r", Contact: "#team-a"}, "r. Ask: #team-a"},
-		"a contact and a command":  {policy.Verdict{Reason: "r", Contact: "#team-a", Command: signIt}, "r. Ask: #team-a. To fix, if your build made it: " + signIt},
-		"all of it":                {policy.Verdict{Reason: "r", Contact: "#team-a", Remediation: "sign it", Command: signIt}, "r. Ask: #team-a. To fix: sign it. Command: " + signIt},
-		"nothing but the reason":   {policy.Verdict{Reason: "r"}, "r"},
-		"two, and nothing sticks":  {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}), "r. Also: s. To fix, if your build made it: " + signIt},
-		"two, a sentence each":     {combined(policy.Verdict{Reason: "r", Contact: "a"}, policy.Verdict{Reason: "s", Command: signIt}), "r. Ask: a. Also: s. To fix, if your build made it: " + signIt},
-		"two, one of them advises": {combined(policy.Verdict{Reason: "r", Remediation: "sign it"}, policy.Verdict{Reason: "s"}), "r. To fix: sign it. Also: s"},
+		"a command":                         {policy.Verdict{Reason: "r", Command: signIt}, "r. To fix, if your build made it: " + signIt},
+		"advice and a command":              {policy.Verdict{Reason: "r", Remediation: "sign it", Command: signIt}, "r. To fix, if your build made it: sign it. Command: " + signIt},
+		"a contact":                         {policy.Verdict{Reason: "r", Contact: "#team-a"}, "r. Ask: #team-a"},
+		"a contact and a command":           {policy.Verdict{Reason: "r", Contact: "#team-a", Command: signIt}, "r. Ask: #team-a. To fix, if your build made it: " + signIt},
+		"all of it":                         {policy.Verdict{Reason: "r", Contact: "#team-a", Remediation: "sign it", Command: signIt}, "r. Ask: #team-a. To fix, if your build made it: sign it. Command: " + signIt},
+		"advice, and no command":            {policy.Verdict{Reason: "r", Remediation: "sign in the workflow w"}, "r. To fix, if your build made it: sign in the workflow w"},
+		"advice about a rule":               {policy.Verdict{Reason: "r", Remediation: "correct the Verifier"}, "r. To fix: correct the Verifier"},
+		"a better way":                      {policy.Verdict{Reason: "r", Command: signIt}.Advised("name it by its digest"), "r. To fix: name it by its digest; or, if your build made it, run the command. Command: " + signIt},
+		"a better way than advice":          {policy.Verdict{Reason: "r", Remediation: "sign it"}.Advised("name it by its digest"), "r. To fix: name it by its digest; or, if your build made it, sign it"},
+		"two, and one is no advice to sign": {combined(policy.Verdict{Reason: "r", Remediation: "correct it"}, policy.Verdict{Reason: "s", Command: signIt}), "r. To fix: correct it. Also: s. To fix, if your build made it: " + signIt},
+		"nothing but the reason":            {policy.Verdict{Reason: "r"}, "r"},
+		"two, and nothing sticks":           {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}), "r. Also: s. To fix, if your build made it: " + signIt},
+		"two, a sentence each":              {combined(policy.Verdict{Reason: "r", Contact: "a"}, policy.Verdict{Reason: "s", Command: signIt}), "r. Ask: a. Also: s. To fix, if your build made it: " + signIt},
+		"two, one of them advises":          {combined(policy.Verdict{Reason: "r", Remediation: "sign it"}, policy.Verdict{Reason: "s"}), "r. To fix, if your build made it: sign it. Also: s"},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.verdict.Text()) })
 	}
@@ -127,7 +132,7 @@ func TestACommandIsWholeWhateverElseIsCut(t *testing.T) {
 		require.LessOrEqual(t, len(text), 200, name)
 		require.True(t, strings.HasSuffix(text, " "+signIt), "%s: %s", name, text)
 	}
-	require.Contains(t, policy.Verdict{Reason: long, Contact: "#team-a", Command: signIt}.TextWithin(200), ". Ask: #team-a. To fix: ")
+	require.Contains(t, policy.Verdict{Reason: long, Contact: "#team-a", Command: signIt}.TextWithin(200), ". Ask: #team-a. To fix, if your build made it: ")
 }
 
 // A developer needs to know which policy denies, what to do and whom to ask. Lists of more of the same go first.
@@ -145,7 +150,7 @@ func TestWhatADeveloperNeedsIsCutLast(t *testing.T) {
 		"long advice":                           {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: contact}, 512, []string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
 		"a long contact":                        {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: long}, 512, []string{"ClusterVerificationPolicy strict", advice, signIt}},
 		"a command that has no room":            {policy.Objection{Reason: reason, Remediation: advice, Command: signIt + long, Contact: contact}, 512, []string{"ClusterVerificationPolicy strict", contact, advice, "; landwaiter verify --explain shows the command"}},
-		"a command that has no room, no advice": {policy.Objection{Reason: reason, Command: signIt + long, Contact: contact}, 256, []string{"ClusterVerificationPolicy strict", contact, ". To fix: landwaiter verify --explain shows the command"}},
+		"a command that has no room, no advice": {policy.Objection{Reason: reason, Command: signIt + long, Contact: contact}, 256, []string{"ClusterVerificationPolicy strict", contact, ". To fix, if your build made it: landwaiter verify --explain shows the command"}},
 	} {
 		c.d.Policy = strict
 		text := c.d.TextWithin(c.limit)

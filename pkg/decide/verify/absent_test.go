@@ -19,6 +19,9 @@ func other(r *registry) {
 		[]byte(`{"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.empty.v1+json"},"layers":[{"mediaType":"text/plain","digest":"`+appDigest.String()+`","size":2}]}`)))
 }
 
+// own precedes advice to sign.
+const own = "if your build made it: "
+
 func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
 	pinned := "r.example.com/app@" + appDigest.String()
 	tag := "the tag sha256-" + appDigest.Encoded()[:12] + "…."
@@ -44,7 +47,7 @@ func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, v)), ref(t, "r.example.com/app:v1@"+appDigest.String()))
 			require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			require.True(t, strings.HasSuffix(result.Verdict.Reason, " for a: "+c.message), result.Verdict.Reason)
-			require.Equal(t, c.fix, policy.Fix(result.Verdict.Remediation, result.Verdict.Command))
+			require.Equal(t, own+c.fix, policy.Fix(result.Verdict.Remediation, result.Verdict.Command))
 			require.Len(t, result.Findings, 1)
 			require.Equal(t, policy.ReasonNoEvidence, result.Findings[0].Reason)
 			require.Equal(t, v.Source, result.Findings[0].Source)
@@ -59,9 +62,9 @@ func TestASignatureOfTheWrongKeyNamesTheWholeCommand(t *testing.T) {
 		finding       policy.Finding
 		command, want string
 	}{
-		"a wrong key":           {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, command, "sign it. Command: " + command + pinned},
-		"an annotation lacks":   {policy.Finding{Reason: policy.ReasonWrongAnnotations, Remediation: "sign it"}, command, "sign it. Command: " + command + pinned},
-		"no command is known":   {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, "", "sign it"},
+		"a wrong key":           {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, command, own + "sign it. Command: " + command + pinned},
+		"an annotation lacks":   {policy.Finding{Reason: policy.ReasonWrongAnnotations, Remediation: "sign it"}, command, own + "sign it. Command: " + command + pinned},
+		"no command is known":   {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, "", own + "sign it"},
 		"signing is no remedy":  {policy.Finding{Reason: policy.ReasonLimitExceeded, Remediation: "make it smaller"}, command, "make it smaller"},
 		"nothing is to be done": {policy.Finding{Reason: policy.ReasonWrongKey}, command, ""},
 	} {
@@ -83,11 +86,11 @@ func TestAnIdentityThatMustSignComesBeforeTheCommand(t *testing.T) {
 		finding       policy.Finding
 		command, want string
 	}{
-		"no signature, and people can":  {policy.Finding{}, "cosign sign", as + ". Command: cosign sign r.example.com/app@" + appDigest.String()},
-		"no signature, and nobody can":  {policy.Finding{}, "", as},
-		"a signature by a key":          {policy.Finding{Reason: policy.ReasonKeyed, Remediation: "sign without --key"}, "", as + "; sign without --key"},
-		"a signature by somebody else":  {policy.Finding{Reason: policy.ReasonWrongIdentity, Remediation: "have it added"}, "", as + "; have it added"},
-		"a signature of another digest": {policy.Finding{Reason: policy.ReasonWrongDigest, Remediation: "sign this image"}, "", "sign this image"},
+		"no signature, and people can":  {policy.Finding{}, "cosign sign", own + as + ". Command: cosign sign r.example.com/app@" + appDigest.String()},
+		"no signature, and nobody can":  {policy.Finding{}, "", own + as},
+		"a signature by a key":          {policy.Finding{Reason: policy.ReasonKeyed, Remediation: "only if"}, "", own + as + "; only if"},
+		"a signature by somebody else":  {policy.Finding{Reason: policy.ReasonWrongIdentity, Remediation: "have it added"}, "", own + as + "; have it added"},
+		"a signature of another digest": {policy.Finding{Reason: policy.ReasonWrongDigest, Remediation: "sign this image"}, "", own + "sign this image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry()

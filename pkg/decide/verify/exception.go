@@ -309,9 +309,12 @@ func (c *Config) hint(asked image.Reference, result Result, now time.Time) Resul
 	if asked.Digest != "" || result.Digest == "" {
 		return result
 	}
+	named := asked
+	named.Tag, named.Digest = "", result.Digest
 	for i := range c.Exceptions {
 		x := &c.Exceptions[i]
-		if x.inForce(now) && x.Images != nil && x.Images.pins(asked, result.Digest) {
+		has := func(list *ImageList) bool { return list.Has(named) }
+		if x.inForce(now) && x.Images != nil && x.Images.pins(asked, result.Digest) && x.granted(now, has) != nil {
 			result.Verdict.Reason += fmt.Sprintf("; %s is for its digest alone", x.Source)
 			result.Verdict = result.Verdict.Advised(fmt.Sprintf("name the image by its digest: %s@%s", asked.Name(), result.Digest))
 			return result

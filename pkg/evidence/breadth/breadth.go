@@ -170,6 +170,7 @@ func (j *Judgement) add(found Judgement) {
 // judge judges one identity.
 type judge struct {
 	identity        cosign.Identity
+	matches         func(issuer, subject string) bool // whatever the expression says
 	accepts         func(issuer, subject string) bool
 	acceptsCaller   func(issuer, subject, caller string) bool // of a workflow that another one calls
 	condition       *condition                                // nil without an expression
@@ -188,7 +189,7 @@ func newJudge(identity cosign.Identity, expression string, steps *int) (*judge, 
 	if err != nil {
 		return nil, false
 	}
-	j := &judge{identity: identity, steps: steps, accepts: matches}
+	j := &judge{identity: identity, steps: steps, matches: matches, accepts: matches}
 	j.acceptsCaller = func(issuer, subject, _ string) bool { return matches(issuer, subject) }
 	if j.issuer, err = cel.NewPattern(orText(identity.IssuerRegExp, identity.Issuer)); err != nil {
 		return nil, false
@@ -345,27 +346,22 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 			}
 		}
 		judged.Narrower = j.narrower(f, issuer, values, open)
+		if near["ref"] && len(judged.Strangers) == 1 {
+			if numbered, ok := j.numbered(); ok {
+				judged.Narrower = numbered
+			}
+		}
 	}
-	if s, ok := j.caller(issuer, pinned.subject); ok && !open["owner"] && !open["repository"] {
+	if open["owner"] || open["repository"] {
+		return judged
+	}
+	if s, ok := j.caller(f, issuer, pinned.subject); ok {
 		if len(judged.Strangers) == 0 {
 			judged.Narrower = j.identity
 		}
-		judged.Strangers, judged.Expression = append(judged.Strangers, s), "claims.sourceRepositoryURI == 'https://github.com/OWNER/REPOSITORY'"
+		judged.Strangers, judged.Expression = append(judged.Strangers, s), calledFrom
 	}
 	return judged
-}
-
-// caller finds who gets in through a reusable workflow: its certificates name the workflow, whoever calls it.
-func (j *judge) caller(issuer, subject string) (Stranger, bool) {
-	const somebody = "https://github.com/somebody-else/another-repository/.github/workflows/another.yml@refs/heads/main"
-	path, ok := strings.CutPrefix(subject, "https://github.com/")
-	if !ok || !j.acceptsCaller(issuer, subject, somebody) {
-		return Stranger{}, false
-	}
-	if names := strings.SplitN(path, "/", 3); len(names) == 3 && slices.Contains(builders(), names[0]+"/"+names[1]) {
-		return Stranger{Anyone, "any repository that calls this workflow", issuer, subject}, true
-	}
-	return Stranger{Insiders, "any repository that calls this workflow, of anybody if the workflow is public", issuer, subject}, called.MatchString(subject)
 }
 
 // likeNames returns expressions for names that others can have and that are like a value of a part, or like another

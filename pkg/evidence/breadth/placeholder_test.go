@@ -23,10 +23,11 @@ func TestNamesOfOurPagesArePlaceholders(t *testing.T) {
 		"alice@myexample.com":                                 "",
 		"https://github.com/acme/NAMES/.github/workflows/x@y": "",
 	} {
-		require.Equal(t, want, Placeholder(cosign.Identity{Issuer: github, Subject: subject}), subject)
+		require.Equal(t, want, Placeholder(cosign.Identity{Issuer: github, Subject: subject}, ""), subject)
 	}
-	require.Equal(t, "https://github.com/example/", Placeholder(cosign.Identity{Issuer: github, SubjectRegExp: `https://github\.com/example/(shop|web)/.*`}))
-	require.Equal(t, "example.com", Placeholder(cosign.Identity{Issuer: "https://accounts.example.com", Subject: "x"}))
+	require.Equal(t, "https://github.com/example/", Placeholder(cosign.Identity{Issuer: github, SubjectRegExp: `https://github\.com/example/(shop|web)/.*`}, ""))
+	require.Equal(t, "OWNER", Placeholder(cosign.Identity{Issuer: github, Subject: "x"}, calledFrom))
+	require.Equal(t, "example.com", Placeholder(cosign.Identity{Issuer: "https://accounts.example.com", Subject: "x"}, ""))
 }
 
 // Whoever pastes a suggestion has to replace what it does not know.
@@ -35,7 +36,7 @@ func TestWhatASuggestionLeavesOpenIsAPlaceholder(t *testing.T) {
 		for _, p := range f.parts {
 			for _, word := range strings.Split(p.given, "/") {
 				if p.given != "" && p.given != p.usual && word != "ns" && word != "sa" {
-					require.NotEmpty(t, Placeholder(cosign.Identity{Subject: word}), "%s: %s", f.name, p.given)
+					require.NotEmpty(t, Placeholder(cosign.Identity{Subject: word}, ""), "%s: %s", f.name, p.given)
 				}
 			}
 		}

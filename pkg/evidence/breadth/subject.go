@@ -262,6 +262,20 @@ func (j *judge) narrower(f form, issuer string, values []string, open map[string
 	return made
 }
 
+// anyEnd matches what may be anything at the end of an alternative.
+var anyEnd = regexp.MustCompile(`\.([*+])(\||\)|\$?$)`)
+
+// numbered returns the identity with numbers where its branches end in anything, if no stranger has that identity.
+func (j *judge) numbered() (cosign.Identity, bool) {
+	made := j.identity
+	made.SubjectRegExp = anyEnd.ReplaceAllString(made.SubjectRegExp, "[0-9.]$1$2")
+	if made == j.identity {
+		return made, false
+	}
+	judged := Judge(made, "", j.steps)
+	return made, len(judged.Strangers) == 0 && judged.Nobody == "" && *j.steps > 0
+}
+
 // tags returns an expression for the version tags that the identity accepts, "" if it accepts a single tag.
 func (j *judge) tags(values []string, at int) string {
 	for _, prefix := range []string{"refs/tags/v", "refs/tags/"} {

@@ -95,7 +95,7 @@ func keyless() error {
 
 func keyed() error {
 	return verify.Refuse(policy.ReasonKeyed, "the signature is made with a key, and the Verifier wants an identity",
-		"sign without --key; only if you know the key, use a Verifier with keys")
+		"only if you know the key, use a Verifier with keys")
 }
 
 func unsupported() error {

@@ -241,8 +241,11 @@ func (a algorithm) verifyBundle(content *bundle.Bundle, artifact bundleverify.Ar
 
 func (s *signers) wrongKey() error {
 	stores := s.stores()
-	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature", stores),
-		fmt.Sprintf("sign the image with a key of %s; only if you know the signer, have their public key added there", stores))
+	fix := "sign the image with a key of " + stores
+	if !slices.ContainsFunc(s.keys, func(k trustedKey) bool { return strings.HasPrefix(k.Name, "Cluster") }) { // whose keys count for all teams
+		fix += "; only if you know the signer, have their public key added there"
+	}
+	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature", stores), fix)
 }
 
 // stores lists the sources of the keys, without duplicates.

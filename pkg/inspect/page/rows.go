@@ -172,6 +172,9 @@ func policyStage(n live.NamespaceStatus) string {
 // remedy is the contact and the fix. Command is separate, so that it can be copied.
 type remedy struct{ Ask, Advice, Command string }
 
+// Lead precedes the advice, or the command without any.
+func (r remedy) Lead() string { return strings.TrimSpace(policy.FixLead(r.Advice, r.Command)) }
+
 // remedyOf returns the remedy of a verdict or a part of it.
 func remedyOf(d policy.Objection) remedy { return remedy{d.Contact, d.Remediation, d.Command} }
 

@@ -107,7 +107,7 @@ func signerConcerns(spec v1beta1.VerifierSpec) (found []concern) {
 			found = append(found, concern{policy.ReasonIdentityTooBroad, at, "it also accepts " + judged.Named(), judged.Instead()})
 		case breadth.Nobody, breadth.Colleagues: // the author may mean everyone of a domain
 		}
-		if name := breadth.Placeholder(compile.SignerIdentity(identity)); name != "" {
+		if name := breadth.Placeholder(compile.SignerIdentity(identity), signers.Keyless.Expression); name != "" {
 			found = append(found, placeholder(at, name))
 		}
 		if steps <= 0 {

@@ -17,7 +17,7 @@ import (
 // milliseconds.
 const (
 	maxSubject    = 160
-	maxPattern    = 64
+	maxPattern    = 128
 	maxIssuer     = 80
 	maxIdentities = 2
 	stepsOfWho    = 8 << 10

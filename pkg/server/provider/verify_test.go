@@ -193,7 +193,7 @@ func TestValueIsASupersetOfRatifysResult(t *testing.T) {
 		{"subject":"` + subject + `","isSuccess":true,"name":"release","verifierName":"release","type":"notation","verifierType":"notation","referenceDigest":"sha256:aa",
 		 "artifactType":"application/vnd.cncf.notary.signature","message":"verified","extensions":{"Issuer":"CN=x,O=y","SN":"CN=<z>"}},
 		{"subject":"` + subject + `","isSuccess":false,"name":"keys","verifierName":"keys","type":"cosign","verifierType":"cosign","referenceDigest":"sha256:bb",
-		 "artifactType":"t","message":"other key","errorReason":"WrongKey","remediation":"sign it"},
+		 "artifactType":"t","message":"other key","errorReason":"WrongKey","remediation":"if your build made it: sign it"},
 		{"subject":"` + subject + `","isSuccess":false,"name":"keys","verifierName":"keys","type":"cosign","verifierType":"cosign","referenceDigest":"","artifactType":"",
 		 "message":"valid, but nobody signed"}]}`
 	var wanted map[string]any

@@ -97,7 +97,7 @@ func TestANoteSaysWhatWasDeniedAndWhy(t *testing.T) {
 		for _, e := range server.events {
 			require.EqualValues(t, 3, e.Count)
 			require.Equal(t, v1beta1.EventImageDenied, e.Reason)
-			require.Equal(t, "image "+imageOne+" failed verification 3 times (Gatekeeper decides whether that stops a pod): the key is not trusted. Ask: #team-a. To fix: sign it. Command: cosign sign "+imageOne, e.Message)
+			require.Equal(t, "image "+imageOne+" failed verification 3 times (Gatekeeper decides whether that stops a pod): the key is not trusted. Ask: #team-a. To fix, if your build made it: sign it. Command: cosign sign "+imageOne, e.Message)
 			n, ok := parseNote(e.Annotations[annotationNote], time.Now())
 			require.True(t, ok)
 			require.Equal(t, 3, n.Count)

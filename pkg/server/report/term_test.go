@@ -299,7 +299,7 @@ func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
 			advice[p[v1beta1.PropertyImage]] = policy.Fix(p[v1beta1.PropertyRemediation], p[v1beta1.PropertyCommand])
 			require.Empty(t, p[v1beta1.PropertyContact], "no policy p applies, so nobody is asked about it")
 		}
-		require.Equal(t, map[string]string{imageOne: "sign it. Command: cosign sign it", imageTwo: "ask Landwaiter what is missing. Command: landwaiter verify --explain --namespace team-a " + imageTwo, "no image; " + evil: ""}, advice)
+		require.Equal(t, map[string]string{imageOne: "if your build made it: sign it. Command: cosign sign it", imageTwo: "ask Landwaiter what is missing. Command: landwaiter verify --explain --namespace team-a " + imageTwo, "no image; " + evil: ""}, advice)
 	})
 }
 

@@ -81,8 +81,9 @@ func (v *view) reacher(all map[string][]grant, f resource.Exposure) (who string,
 	object := strings.ToLower(f.Object.Kind) + "s"
 	resource, _ := v1beta1.KindNamed(f.Resource.Kind)
 	reach, owns := map[string]grant{}, map[string]bool{}
-	for _, g := range slices.Concat(all[""], all[f.Resource.Namespace]) {
+	for _, g := range slices.Concat(all[""], all[f.Object.Namespace]) {
 		may, owner := writes(g.rules, "", object, f.Object.Name), writes(g.rules, v1beta1.Group, resource.Plural, f.Resource.Name)
+		owner = owner && (f.Resource.Namespace != "" || g.Namespace == "") // a role of a namespace says nothing about cluster resources
 		for _, s := range g.subjects {
 			if v.trusted(s, g.Namespace) {
 				continue
@@ -109,14 +110,36 @@ func (v *view) reacher(all map[string][]grant, f resource.Exposure) (who string,
 // resource.
 func withinReach(v *view, add func(resource.Finding)) {
 	all := v.grants()
-	for _, f := range resource.Exposures(v.Resources...) {
+	for _, f := range v.exposures() {
 		who, through := v.reacher(all, f)
 		if who == "" {
 			continue
 		}
+		first := ""
+		if strings.HasPrefix(f.Field, "spec.source") {
+			first = "compare its status.fingerprints with your own keys and certificates first, because the command keeps what is there now"
+		}
 		add(resource.Finding{ID: TrustWithinReach, Severity: resource.Error, Object: f.Resource, Message: fmt.Sprintf("%s may change %s by %s", who, f.Object, through.ObjectRef),
-			Why: "they can, through " + f.Field + ", " + strings.TrimPrefix(f.Allows, "so "), Command: inlined(f, v.Resources), Keep: f.Fix})
+			Why: "they can, through " + f.Field + ", " + strings.TrimPrefix(f.Allows, "so "), Fix: first, Command: inlined(f, v.Resources), Keep: f.Fix})
 	}
+}
+
+// exposures returns the exposures of all resources. Cluster resources reference objects of one namespace.
+func (v *view) exposures() []resource.Exposure {
+	found := resource.Exposures(v.Resources...)
+	for _, o := range v.Resources {
+		source := resource.RefOf(o)
+		if source.Namespace != "" {
+			continue
+		}
+		at := source
+		at.Namespace = cmp.Or(v.serve.last("cluster-resource-namespace", ""), v.Namespace)
+		for _, f := range resource.ExposuresOf(at, resource.SpecOf(o)) {
+			f.Resource = source
+			found = append(found, f)
+		}
+	}
+	return found
 }
 
 // inlined returns the command that moves trust material from the object into the resource.
@@ -147,14 +170,14 @@ func parentOf(field string) string {
 // be in the resource instead.
 func keyOf(o v1beta1.Object, field string) string {
 	var secret, config *v1beta1.KeyReference
-	switch o := o.(type) {
-	case *v1beta1.TrustStore:
+	switch spec := resource.SpecOf(o).(type) {
+	case *v1beta1.TrustStoreSpec:
 		if parentOf(field) == "spec.source" {
-			secret, config = o.Spec.Source.SecretKeyRef, o.Spec.Source.ConfigMapKeyRef
+			secret, config = spec.Source.SecretKeyRef, spec.Source.ConfigMapKeyRef
 		}
-	case *v1beta1.Store:
-		if parentOf(field) == "spec.caBundle" && o.Spec.CABundle != nil {
-			secret, config = o.Spec.CABundle.SecretKeyRef, o.Spec.CABundle.ConfigMapKeyRef
+	case *v1beta1.StoreSpec:
+		if parentOf(field) == "spec.caBundle" && spec.CABundle != nil {
+			secret, config = spec.CABundle.SecretKeyRef, spec.CABundle.ConfigMapKeyRef
 		}
 	}
 	switch {

@@ -15,8 +15,7 @@ import (
 // edit may change the Secrets and ConfigMaps that they name. Exposure does not depend on who
 // has which role.
 //
-// Cluster-scoped resources have none: a cluster admin chose the namespace of the objects that
-// they name, and the resources do not tell who has permissions there. Nor are references an
+// Cluster-scoped resources do not say in which namespace the objects are that they name. Nor are references an
 // exposure that only grant access, such as pull secrets, the ServiceAccount that has them, a
 // client certificate or the token for Vault: with other content, evidence is missing and the
 // image is denied.

@@ -49,6 +49,8 @@ type printedDeleted struct {
 	DeleteRules string   `json:"deleteRules,omitempty"`
 	// Bindings are ClusterRoleBindings of the team's people that no Tenant created, so they stay.
 	Bindings []string `json:"keptClusterRoleBindings"`
+	// Names are cluster resources that name the Tenant, and apply to a later one of that name.
+	Names []string `json:"keptClusterResources"`
 }
 
 func newTenantDelete(by person) *cobra.Command {
@@ -195,7 +197,7 @@ func notGone(name string, err error) error {
 func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, left operator.LeftOver, dryRun bool) printedDeleted {
 	p := printedDeleted{DryRun: dryRun, Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
 		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Freed: d.Freed, Objects: append([]printedOutcome{}, d.Outcomes...),
-		RulesEndIn: []string{}, Disconnected: disconnected(d), Rules: []string{}, Bindings: append([]string{}, left.Bindings...)}
+		RulesEndIn: []string{}, Disconnected: disconnected(d), Rules: []string{}, Bindings: append([]string{}, left.Bindings...), Names: mapped(left.Names, policy.ObjectRef.String)}
 	home, level := tenant.Spec.HomeNamespace, tenant.Spec.Verification.PolicyLevel
 	if home == "" { // the Tenant was already gone, and its rules with it
 		return p
@@ -287,6 +289,9 @@ func (p printedDeleted) show(s *screen) {
 	}
 	if p.Preview != "" {
 		s.line("To see which verdicts change: %s", p.Preview)
+	}
+	if len(p.Names) > 0 {
+		s.line("Cluster resources that name Tenant %s %skept, and apply to a later Tenant of that name: %s. Remove the name from them.", p.Tenant, would, firstNames(p.Names))
 	}
 	if len(p.Bindings) > 0 {
 		s.line("%s of the team's people %skept. To delete: kubectl delete clusterrolebinding %s", amount(len(p.Bindings), "ClusterRoleBinding"), would, strings.Join(mapped(p.Bindings, resource.ShellWord), " "))

@@ -36,6 +36,7 @@ func TestADeletionSaysWhoseRulesEndAndWhatStays(t *testing.T) {
 		"namespaces get their own rules back":  {level: v1beta1.PolicyLevelCluster, deletion: operator.Deletion{Kept: []string{"delta-web"}}, want: preview},
 		"a home namespace gets its rules back": {level: v1beta1.PolicyLevelCluster, deletion: operator.Deletion{Adopted: []string{"delta"}}, want: preview},
 		"a binding stays":                      {left: operator.LeftOver{Bindings: []string{"delta-cluster-reader"}}, want: "1 ClusterRoleBinding of the team's people would be kept. To delete: kubectl delete clusterrolebinding delta-cluster-reader\n"},
+		"a delegation stays":                   {left: operator.LeftOver{Names: []policy.ObjectRef{{Kind: "ClusterException", Name: "may"}}}, want: "Cluster resources that name Tenant delta would be kept, and apply to a later Tenant of that name: ClusterException may. Remove the name from them.\n"},
 		"rules stay": {deletion: operator.Deletion{Kept: []string{"delta"}}, left: rules, want: "These would stay in force in the home namespace: Verifier delta/a, Verifier delta/b, TrustStore delta/keys. " +
 			"To delete: kubectl delete --namespace delta --all verifiers.landwaiter.dev,truststores.landwaiter.dev\n"},
 		"rules go with their namespace": {deletion: operator.Deletion{Deleted: []string{"delta"}}, left: rules},

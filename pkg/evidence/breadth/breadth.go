@@ -327,12 +327,9 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 		if p.similar == "" || open[p.name] || j.identity.SubjectRegExp == "" {
 			continue
 		}
-		for _, like := range likeNames(p, values[i]) {
-			if subject, ok := j.but(f, pinned, i, like); ok && j.accepts(issuer, subject) {
-				open[p.name], near[p.name] = !strings.HasPrefix(values[i], "refs/tags/"), true // tags stay
-				add(other{who: p.similar, reach: p.near}, p.name, issuer, subject)
-				break
-			}
+		if subject, ok := j.similar(f, pinned, i, values[i]); ok {
+			open[p.name], near[p.name] = !strings.HasPrefix(values[i], "refs/tags/"), true // tags stay
+			add(other{who: p.similar, reach: p.near}, p.name, issuer, subject)
 		}
 	}
 	if len(judged.Strangers) > 0 {
@@ -352,45 +349,11 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 			}
 		}
 	}
-	if open["owner"] || open["repository"] {
-		return judged
-	}
-	if s, ok := j.caller(f, issuer, pinned.subject); ok {
+	if s, ok := j.caller(f, issuer, pinned.subject); ok && !open["owner"] && !open["repository"] {
 		if len(judged.Strangers) == 0 {
 			judged.Narrower = j.identity
 		}
 		judged.Strangers, judged.Expression = append(judged.Strangers, s), calledFrom
 	}
 	return judged
-}
-
-// likeNames returns expressions for names that others can have and that are like a value of a part, or like another
-// value that the identity accepts. Tags are not among them: people create new tags, and their expressions are for
-// these.
-func likeNames(p part, value string) (list []string) {
-	name := p.values
-	if strings.HasPrefix(name, "refs/") {
-		name = "refs/heads/" + branch
-	}
-	if !strings.HasPrefix(value, "refs/") || strings.HasPrefix(value, "refs/heads/") {
-		for _, like := range similar(value) {
-			list = append(list, regexp.QuoteMeta(like))
-		}
-	}
-	return append(list, "(?:"+name+")-evil")
-}
-
-// similar returns names that others can have and that share the beginning or end of a name, or differ from it by
-// the character at a dot.
-func similar(name string) []string {
-	list := []string{name + "-evil", "evil-" + name, name + "evil", "evil" + name, strange + "/" + name}
-	if at := strings.LastIndexByte(name, '.'); at > 0 {
-		list = append(list, name[:at]+"-evil"+name[at:], name+".evil.example", "evil."+name) // domains
-	}
-	for i, c := range name {
-		if c == '.' {
-			list = append(list, name[:i]+"x"+name[i+1:])
-		}
-	}
-	return list
 }

@@ -65,6 +65,9 @@ func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, []
 	}
 	if name == "" {
 		c.orphans()
+		if err := c.attempt([]string{findingNoTenant}, "", c.named(ctx)); err != nil {
+			return nil, nil, err
+		}
 	}
 	c.sort()
 	return c.found, c.unchecked(), nil
@@ -128,6 +131,24 @@ func (c *checker) orphans() {
 			c.withoutTenant(policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name}, tenant, "names Tenant %s, which does not exist, but its bindings may")
 		}
 	}
+}
+
+// named finds cluster resources that name a Tenant that does not exist.
+func (c *checker) named(ctx context.Context) error {
+	for _, list := range namingLists() {
+		if err := c.client.List(ctx, list); err != nil {
+			return fmt.Errorf("list what names Tenants: %w", err)
+		}
+		for _, object := range objectsIn(list) {
+			for _, tenant := range tenantsIn(object) {
+				if c.tenants.Named(tenant) == nil {
+					c.add("", resource.Finding{ID: findingNoTenant, Object: resource.RefOf(object), Message: fmt.Sprintf("names Tenant %s, which does not exist, and would apply to a later Tenant of that name", tenant),
+						Fix: "remove the name from it, or create the Tenant"})
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // withoutTenant finds an object that outlived its Tenant. The message has a verb for the Tenant's name.

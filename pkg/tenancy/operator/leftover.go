@@ -13,6 +13,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
@@ -26,6 +27,8 @@ type LeftOver struct {
 	Bindings []string
 	// Rules are the resources of the home namespace. They stay in force there.
 	Rules []policy.ObjectRef
+	// Names are the ClusterExceptions and ClusterQuotas that name the Tenant. They apply to a later Tenant of that name.
+	Names []policy.ObjectRef
 }
 
 // LeftOver returns what stays of a Tenant, as far as the engine's account may list it.
@@ -33,8 +36,47 @@ func (e *Engine) LeftOver(ctx context.Context, tenant *v1beta1.Tenant) (left Lef
 	if left.Bindings, err = e.bindingsLeft(ctx, tenant); err != nil {
 		return left, err
 	}
-	left.Rules, err = e.rulesIn(ctx, tenant.Spec.HomeNamespace)
+	if left.Rules, err = e.rulesIn(ctx, tenant.Spec.HomeNamespace); err != nil {
+		return left, err
+	}
+	left.Names, err = e.naming(ctx, tenant.Name)
 	return left, err
+}
+
+// naming returns the cluster resources that name a Tenant, as far as the engine's account may list them.
+func (e *Engine) naming(ctx context.Context, tenant string) (all []policy.ObjectRef, err error) {
+	for _, list := range namingLists() {
+		if err := e.client.List(ctx, list); err != nil {
+			if apierrors.IsForbidden(err) {
+				continue
+			}
+			return nil, fmt.Errorf("list what names Tenant %s: %w", tenant, err)
+		}
+		for _, object := range objectsIn(list) {
+			if slices.Contains(tenantsIn(object), tenant) {
+				all = append(all, resource.RefOf(object))
+			}
+		}
+	}
+	return all, nil
+}
+
+// namingLists are empty lists of the kinds that name Tenants.
+func namingLists() []client.ObjectList {
+	return []client.ObjectList{&v1beta1.ClusterExceptionList{}, &v1beta1.ClusterQuotaList{}}
+}
+
+// tenantsIn returns the Tenants that a ClusterException or ClusterQuota names.
+func tenantsIn(object v1beta1.Object) []string {
+	switch o := object.(type) {
+	case *v1beta1.ClusterException:
+		if o.Spec.Delegate != nil {
+			return o.Spec.Delegate.Tenants
+		}
+	case *v1beta1.ClusterQuota:
+		return o.Spec.Tenants
+	}
+	return nil
 }
 
 // rulesIn returns the resources of a namespace, none if it is "".

@@ -66,3 +66,27 @@ func TestRulesOfTheHomeNamespaceAreNamedWhenATenantGoes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []policy.ObjectRef{{Kind: "Verifier", Namespace: "green", Name: "release"}, {Kind: "TrustStore", Namespace: "green", Name: "keys"}}, left.Rules)
 }
+
+// A later Tenant of the name would have the old delegation at once.
+func TestClusterResourcesThatNameATenantAreNamedWhenItGoes(t *testing.T) {
+	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+	green, red := team("green"), team("red")
+	c := fakeClient(t, interceptor.Funcs{}, red, &v1beta1.ClusterException{ObjectMeta: in("may"), Spec: v1beta1.ExceptionSpec{Delegate: &v1beta1.ExceptionDelegation{Tenants: []string{"red", "green"}}}},
+		&v1beta1.ClusterException{ObjectMeta: in("images")}, &v1beta1.ClusterQuota{ObjectMeta: in("green"), Spec: v1beta1.ClusterQuotaSpec{Tenants: []string{"green"}}},
+		&v1beta1.ClusterQuota{ObjectMeta: in("red"), Spec: v1beta1.ClusterQuotaSpec{Tenants: []string{"red"}}})
+	left, err := New(c, Options{}).LeftOver(t.Context(), green)
+	require.NoError(t, err)
+	names := []policy.ObjectRef{{Kind: "ClusterException", Name: "may"}, {Kind: "ClusterQuota", Name: "green"}}
+	require.Equal(t, names, left.Names)
+
+	findings, _, err := New(c, Options{}).Check(t.Context(), "")
+	require.NoError(t, err)
+	var found []policy.ObjectRef
+	for _, f := range findings {
+		if f.ID == findingNoTenant {
+			found = append(found, f.Object)
+			require.Contains(t, f.Message, "names Tenant green, which does not exist")
+		}
+	}
+	require.ElementsMatch(t, names, found, "Tenant red exists")
+}

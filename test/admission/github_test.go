@@ -113,11 +113,11 @@ func TestPodsNeedProvenanceUnderGitHubsOwnRoot(t *testing.T) {
 	w.condition(t, &v1beta1.Verifier{}, ns, "release", metav1.ConditionTrue, "Valid")
 	w.admitted(t, ns, good)
 	for says, image := range map[string]string{
-		"has no trusted time":                          w.attested(t, instance, func(b *sigstore.Build) { b.WithoutTimestamp = true }),
-		"does not hold under ClusterTrustStore github": w.attested(t, stranger, func(*sigstore.Build) {}),
-		"timestamp of the signature does not hold":     w.attested(t, instance, func(b *sigstore.Build) { b.Stamper = stranger }),
-		"an identity that the Verifier does not trust": w.attested(t, instance, func(b *sigstore.Build) { b.Owner = "evil" }),
-		"To fix, if your build made it: sign in the workflow":                 w.attested(t, instance, func(b *sigstore.Build) { b.Ref = "refs/pull/1/merge" }),
+		"has no trusted time":                                 w.attested(t, instance, func(b *sigstore.Build) { b.WithoutTimestamp = true }),
+		"does not hold under ClusterTrustStore github":        w.attested(t, stranger, func(*sigstore.Build) {}),
+		"timestamp of the signature does not hold":            w.attested(t, instance, func(b *sigstore.Build) { b.Stamper = stranger }),
+		"an identity that the Verifier does not trust":        w.attested(t, instance, func(b *sigstore.Build) { b.Owner = "evil" }),
+		"To fix, if your build made it: sign in the workflow": w.attested(t, instance, func(b *sigstore.Build) { b.Ref = "refs/pull/1/merge" }),
 	} {
 		w.denied(t, ns, image, says)
 	}

@@ -81,7 +81,9 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"a long cache": {func(_ *testing.T, i *check.Inventory) {
 			i.Gatekeepers[0].Spec = container("--external-data-provider-response-cache-ttl", "1h", "--max-serving-threads=64")
 		}, check.CacheTTL, manager + `'[{"op":"test","path":"/spec/template/spec/containers/0/args/1","value":"1h"},{"op":"replace","path":"/spec/template/spec/containers/0/args/1","value":"10s"}]'`},
-		"Gatekeeper's own cache": {func(_ *testing.T, i *check.Inventory) { i.Gatekeepers[0].Spec = container("--log-level=INFO", "--max-serving-threads=64") }, check.CacheTTL, `"op":"add","path":"/spec/template/spec/containers/0/args/-"`},
+		"Gatekeeper's own cache": {func(_ *testing.T, i *check.Inventory) {
+			i.Gatekeepers[0].Spec = container("--log-level=INFO", "--max-serving-threads=64")
+		}, check.CacheTTL, `"op":"add","path":"/spec/template/spec/containers/0/args/-"`},
 		"threads as processors": {func(_ *testing.T, i *check.Inventory) {
 			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args[3] = "--max-serving-threads=-1"
 		}, check.ServingThreads, `"/spec/template/spec/containers/0/args/3","value":"--max-serving-threads=64"}]'`},

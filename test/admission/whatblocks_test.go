@@ -87,7 +87,7 @@ func TestAnExceptionUnderAMandatoryPolicySaysThatItNeedsOverrideMandatory(t *tes
 		return header("", "VerificationPolicy", "e2e-holds") + `spec: {scope: Mandatory, defaultAction: Allow, rules: [{images: ["` + pattern(image) + `"], ` + rule + `}]}`
 	}
 	w.during(t, mandatory("require: [{anyOf: [platform-signature]}]"))
-	w.denied(t, ns, image, "in namespace "+ns+": mandatory ClusterVerificationPolicy e2e-holds requires", "To fix: ClusterException e2e-lifts covers the image, but it needs overrideMandatory: ask a cluster admin to set it; or run the command. Command: cosign sign --key KEY ")
+	w.denied(t, ns, image, "in namespace "+ns+": mandatory ClusterVerificationPolicy e2e-holds requires", "To fix: ClusterException e2e-lifts covers the image, but it needs overrideMandatory: ask a cluster admin to set it; or, if your build made it, run the command. Command: cosign sign --key KEY ")
 	said := w.effective(t, &v1beta1.ClusterException{}, "", "e2e-lifts", metav1.ConditionTrue, "MandatoryHolds")
 	require.Contains(t, said.Message, "ClusterVerificationPolicy e2e-holds")
 	require.Contains(t, said.Message, "it needs overrideMandatory")

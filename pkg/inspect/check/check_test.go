@@ -98,7 +98,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 			i.Resources = append(i.Resources, &v1beta1.ClusterTrustStore{ObjectMeta: named("", "keys"), Spec: v1beta1.TrustStoreSpec{Type: v1beta1.TrustStoreTypePublicKeys,
 				Source: v1beta1.TrustSource{ConfigMapKeyRef: &v1beta1.KeyReference{Name: "keys", Key: "cosign.pub"}}}})
 			i.Roles = append(i.Roles, rbacv1.Role{ObjectMeta: named("landwaiter-system", "maps"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"update"}},
-				{APIGroups: []string{v1beta1.Group}, Resources: []string{"*"}, Verbs: []string{"*"}}}}) // a role of a namespace gives no right to cluster resources
+				{APIGroups: []string{v1beta1.Group}, Resources: []string{"*"}, Verbs: []string{"*"}}}}) // a role of a namespace gives no permissions for cluster resources
 			i.RoleBindings = append(i.RoleBindings, rbacv1.RoleBinding{ObjectMeta: named("landwaiter-system", "maps"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "maps"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "eve"}}})
 		}, check.TrustWithinReach, "kubectl get configmap keys --namespace=landwaiter-system"},
 		"external data off": {func(_ *testing.T, i *check.Inventory) {

@@ -102,7 +102,7 @@ func TestPeopleFindOnThePageWhatTheyNeedAndNothingOfOthers(t *testing.T) {
 	for name, who := range map[string]person{"a developer": w.dev, "a team admin": w.admin} {
 		t.Run(name+" finds why a Deployment has no pods, and nothing of another team", func(t *testing.T) {
 			page := who.opens(t)
-			page.finds(w, t, "/namespaces/"+w.irisWeb, "Deployment/shop", w.iris+"/bad", "To fix:", "Tenant "+w.iris, w.iris+"/good", ">allowed<")
+			page.finds(w, t, "/namespaces/"+w.irisWeb, "Deployment/shop", w.iris+"/bad", "To fix, if your build made it:", "Tenant "+w.iris, w.iris+"/good", ">allowed<")
 			page.finds(w, t, imagePath(w.irisWeb, unsigned), "What was found", "no signature")
 			// The ClusterStore of the registry, and for developers the home namespace, cannot be read: only reports tell the verdict.
 			page.finds(w, t, imagePath(w.irisWeb, signed), "signature verified by ClusterVerifier platform", ">undecided<", "you cannot")

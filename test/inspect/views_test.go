@@ -68,7 +68,7 @@ func (v *viewer) walks(t *testing.T, w *teams, signed, unsigned string) {
 	v.follow(t, "/namespaces/"+w.irisWeb)
 	v.looksAt(t, "namespace", "heading: Namespace "+w.irisWeb+"\n", "heading: Failed verification in the last seven days\n", "heading: Which rule decides\n", "image: Levels of rules", "heading: Images that run\n")
 	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "Deployment/shop")
-	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "To fix:")
+	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "To fix, if your build made it:")
 	signer := regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 	require.True(t, slices.ContainsFunc(v.Texts("[aria-labelledby=running-title] tr"), func(row string) bool {
 		return strings.Contains(row, "allowed") && strings.Contains(row, "Pod/good") && strings.Contains(row, signed) && signer.MatchString(row)

@@ -17,7 +17,7 @@ import (
 // milliseconds.
 const (
 	maxSubject    = 160
-	maxPattern    = 128
+	maxPattern    = 64
 	maxIssuer     = 80
 	maxIdentities = 2
 	stepsOfWho    = 8 << 10

@@ -217,9 +217,9 @@ func (d Objection) toRun() string {
 	return commands
 }
 
-// within returns the text of d, and its command, in at most limit bytes together with toRun before the command. If they do not fit, it first cuts
-// the end of the reason, which usually lists more of the same, then the end of the advice, then the contact. It never
-// cuts a command, because half a command does something else: it replaces the command by a hint where it is shown. It
+// within returns the text of d, and its command, in at most limit bytes together with toRun before the command. If they
+// do not fit, it first cuts the end of the reason, which usually lists more of the same, then the end of the advice, then
+// the contact. It never cuts a command, because half a command does something else: it replaces the command by a hint where it is shown. It
 // also does that if advice for this image in particular would be cut.
 func (d Objection) within(limit int, toRun string) (text, command string) {
 	toFix := d.toFix()
@@ -228,6 +228,9 @@ func (d Objection) within(limit int, toRun string) (text, command string) {
 	}
 	room := limit - min(len(d.Reason), d.least(limit))
 	first := 0
+	if d.Remediation != "" {
+		first = len(toFix) + len(ellipsis) + 1 // no command stands without the words before its advice
+	}
 	if d.advised > 0 {
 		first = len(toFix) + d.advised + len(ellipsis) + len(prefixed(ask, d.Contact))
 	}

@@ -161,6 +161,8 @@ func TestWhatADeveloperNeedsIsCutLast(t *testing.T) {
 		require.Equal(t, slices.Contains(c.want, signIt), strings.Contains(text, "cosign"), "%s: no part of a command: %s", name, text)
 	}
 	for limit := range 700 {
+		text := policy.Objection{Policy: strict, Reason: reason, Remediation: "sign it", Command: signIt, Contact: contact}.TextWithin(limit)
+		require.True(t, !strings.Contains(text, signIt) || strings.Contains(text, "To fix, if your build made it: "), "no command without its caution: %s", text)
 		require.LessOrEqual(t, len(policy.Objection{Policy: strict, Reason: reason, Remediation: advice, Command: signIt, Contact: contact}.TextWithin(limit)), max(limit, 3))
 	}
 }

@@ -76,11 +76,11 @@ func newKube() *kube {
 		changed.ResourceVersion = k.next()
 		k.written.Add(1)
 		if stranger := k.stranger.Load(); stranger != nil && !maps.EqualFunc(*stranger, changed.Data, bytes.Equal) {
+			theirs := changed.DeepCopy() // now, because the tracker writes to changed once this reactor returns
+			theirs.Data = *stranger
 			go func() {
 				time.Sleep(time.Second)
-				changed := changed.DeepCopy()
-				changed.Data = *stranger
-				_, _ = k.CoreV1().Secrets(own).Update(context.Background(), changed, metav1.UpdateOptions{FieldManager: "cert-manager"})
+				_, _ = k.CoreV1().Secrets(own).Update(context.Background(), theirs, metav1.UpdateOptions{FieldManager: "cert-manager"})
 			}()
 		}
 		return false, nil, nil

@@ -82,8 +82,10 @@ func complete() map[string][]string {
 	const (
 		refs       = "trustStoreRefs: [{name: k}, {kind: ClusterTrustStore, name: k}]"
 		anyKeys    = "keys: {" + refs + ", rootTrustStoreRef: {kind: ClusterTrustStore, name: r}}"
-		identities = "keyless: {identities: [{issuerRegExp: i, subjectRegExp: s}, {issuer: i, subject: s}, {issuer: i, subjectRegExp: s, insecureAllowAnySubject: true}, {insecureIgnoreIssuer: true, subject: s}], insecureIgnoreTransparencyLog: true, insecureIgnoreSCT: true, " +
-			"thresholds: {transparencyLogs: 1, signedCertificateTimestamps: 1, timestamps: 1}, expression: 'true', rootTrustStoreRef: {kind: ClusterTrustStore, name: r}}"
+		identities = "keyless: {identities: [{issuerRegExp: i, subjectRegExp: s}, {issuer: i, subject: s}, {issuer: i, subjectRegExp: s, insecureAllowAnySubject: " +
+			"true}, {insecureIgnoreIssuer: true, subject: s}], insecureIgnoreTransparencyLog: true, insecureIgnoreSCT: true, " +
+			"thresholds: {transparencyLogs: 1, signedCertificateTimestamps: 1, timestamps: 1}, expression: 'true', rootTrustStoreRef: {kind: " +
+			"ClusterTrustStore, name: r}}"
 	)
 	const people = "{kind: Group, name: devs}, {kind: ServiceAccount, name: s, namespace: b}"
 	return map[string][]string{
@@ -97,18 +99,23 @@ func complete() map[string][]string {
 			"{type: Attestation, attestation: {predicateType: p, " + anyKeys + ", expression: 'true'}}",
 			"{type: Attestation, attestation: {predicateType: p, " + identities + "}}",
 		},
-		"TrustStore":                {"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: PublicKeys, source: {kms: {uri: 'gcpkms://k', " + account(asEmail) + "}}}", "{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '{}', caBundle: {inline: x}}}}"},
-		"ClusterTrustStore":         {"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
-		"Store":                     {"{registries: [r.example.com], mirrors: [{host: m.example.com, path: 'hub/{repository}', fallback: Origin}], evidence: {repositories: [{repository: 'e.example.com/{repository}'}], exclusive: true}}"},
-		"ClusterStore":              {"{registries: [r.example.com], insecurePlainHTTP: true}", "{registries: [r.example.com], identity: {provider: ECR}}"},
-		"VerificationPolicy":        {"{contact: c, defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [r.example.com/a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
+		"TrustStore": {"{type: PublicKeys, hash: SHA256, source: {inline: x}}",
+			"{type: PublicKeys, source: {kms: {uri: 'gcpkms://k', " + account(asEmail) + "}}}",
+			"{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '{}', caBundle: {inline: x}}}}"},
+		"ClusterTrustStore": {"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
+		"Store": {"{registries: [r.example.com], mirrors: [{host: m.example.com, path: 'hub/{repository}', fallback: Origin}], evidence: " +
+			"{repositories: [{repository: 'e.example.com/{repository}'}], exclusive: true}}"},
+		"ClusterStore": {"{registries: [r.example.com], insecurePlainHTTP: true}", "{registries: [r.example.com], identity: {provider: ECR}}"},
+		"VerificationPolicy": {"{contact: c, defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [r.example.com/a], action: Require, " +
+			"index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{scope: Mandatory}"},
 		"ClusterQuota":              {"{namespaces: [a], tenants: [iris], maxInFlight: 32, registryRequestsPerSecond: 1, cacheSharePercent: 1}"},
 		"Exception":                 {"{" + terms + ", ticket: t, images: [r.example.com/a]}"},
 		"ClusterException":          {"{" + terms + ", ticket: t, images: [r.example.com/a], namespaces: [b], overrideMandatory: true}"},
 		"Tenant": {"{homeNamespace: iris, contact: c, namespaces: [b], namespacePrefix: iris-, adopt: true, namespaceReclaimPolicy: Retain, " +
 			"access: {admins: [" + people + "], developers: [" + people + "], viewers: [" + people + "]}, " +
-			"reconciler: {serviceAccount: s, clusterRole: r, createNamespaces: true, path: p, variables: {REGION: eu}, variablesFrom: [{secretRef: {name: app}, optional: true}], " +
+			"reconciler: {serviceAccount: s, clusterRole: r, createNamespaces: true, path: p, variables: {REGION: eu}, variablesFrom: [{secretRef: {name: app}, " +
+			"optional: true}], " +
 			"source: {url: 'https://git.example.com/iris', branch: main, interval: 1m30s, secretRef: {name: git}, exclude: README.md}}, " +
 			"isolation: {podSecurity: Baseline, network: Open, quota: {pods: 50, limits.memory: 1Gi}, registries: ['registry.example.com/iris/']}, " +
 			"verification: {policyLevel: Tenant}}"},
@@ -257,7 +264,8 @@ func TestAPIServerRejectsEveryWrongFieldByItsName(t *testing.T) {
 // with other identities, and that a rule refuses whatever they say.
 func unusable() map[string][]string {
 	signer := []string{"spec.awsSigner.serviceAccount.azure", "spec.awsSigner.serviceAccount.google"}
-	return map[string][]string{"TrustStore": signer, "ClusterTrustStore": signer, "Store": {"spec.proxy", "spec.insecurePlainHTTP"}, "VerificationPolicy": {"spec.scope"}, "Exception": {"spec.namespaces", "spec.overrideMandatory", "spec.delegate"}}
+	return map[string][]string{"TrustStore": signer, "ClusterTrustStore": signer, "Store": {"spec.proxy", "spec.insecurePlainHTTP"},
+		"VerificationPolicy": {"spec.scope"}, "Exception": {"spec.namespaces", "spec.overrideMandatory", "spec.delegate"}}
 }
 
 // change is a specification with one thing wrong, which an error must name.

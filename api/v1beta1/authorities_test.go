@@ -32,10 +32,12 @@ func authorityRules() []rule {
 		accepted: in(frame, authorities+", "+aws), rejected: in(frame, refs+", "+aws, refs+", "+authorities+", "+aws),
 	}, {
 		kinds: both("Verifier"), path: "spec.notation", message: "spec.notation.timestamps is for trustStoreRefs: a signing authority states the time itself",
-		accepted: in(frame, refs+", "+identities+", "+stamps, refs+", "+authorities+", "+identities+", "+stamps), rejected: in(frame, authorities+", "+identities+", "+stamps),
+		accepted: in(frame, refs+", "+identities+", "+stamps, refs+", "+authorities+", "+identities+", "+stamps),
+		rejected: in(frame, authorities+", "+identities+", "+stamps),
 	}, {
 		kinds: both("Verifier"), path: "spec.notation", message: "revocationListTrustStoreRefs needs revocation: Check",
-		accepted: append(in(notationOf, "revocation: Check, "+lists, "revocation: Check", "revocation: Ignore", lists, ""), fmt.Sprintf(frame, authorities+", "+aws+", revocation: Check, "+lists)),
+		accepted: append(in(notationOf, "revocation: Check, "+lists, "revocation: Check", "revocation: Ignore", lists, ""),
+			fmt.Sprintf(frame, authorities+", "+aws+", revocation: Check, "+lists)),
 		rejected: append(in(notationOf, "revocation: Ignore, "+lists), fmt.Sprintf(frame, authorities+", "+aws+", "+lists)),
 	}}
 	const access = "awsSigner: {secretRef: " + secret + "}"
@@ -52,12 +54,15 @@ func TestProfilesAreFullARNsOfOneAccount(t *testing.T) {
 		spec := fmt.Sprintf("{type: Notation, notation: {signingAuthorities: {trustStoreRefs: [{name: a}]}, awsSigner: {profiles: [%q]}}}", profile)
 		return len(all["Verifier"].check(t, object("Verifier", spec))) + len(all["ClusterVerifier"].check(t, object("ClusterVerifier", spec)))
 	}
-	for _, good := range []string{profile, profile + "/AbCdEf1234", strings.Replace(profile, ":aws:", ":aws-cn:", 1), strings.Replace(profile, "eu-west-1", "us-gov-west-1", 1)} {
+	for _, good := range []string{profile, profile + "/AbCdEf1234", strings.Replace(profile, ":aws:", ":aws-cn:", 1),
+		strings.Replace(profile, "eu-west-1", "us-gov-west-1", 1)} {
 		require.Zero(t, check(good), good)
 	}
 	for _, bad := range []string{
-		"*", "", "release", profile + "*", profile + "/*", profile + "/", strings.Replace(profile, "123456789012", "*", 1), strings.Replace(profile, "123456789012", "", 1),
-		strings.Replace(profile, "eu-west-1", "*", 1), strings.Replace(profile, ":aws:", ":*:", 1), strings.Replace(profile, "signing-profiles", "signing-jobs", 1), " " + profile, profile + "\n",
+		"*", "", "release", profile + "*", profile + "/*", profile + "/", strings.Replace(profile, "123456789012", "*", 1),
+		strings.Replace(profile, "123456789012", "", 1),
+		strings.Replace(profile, "eu-west-1", "*", 1), strings.Replace(profile, ":aws:", ":*:", 1), strings.Replace(profile, "signing-profiles", "signing-jobs", 1),
+		" " + profile, profile + "\n",
 	} {
 		require.Equal(t, 2, check(bad), "%q", bad)
 	}

@@ -49,23 +49,27 @@ func newSurroundings(t *testing.T) surroundings {
 	for _, name := range []string{"team-a", "team-b", "ops", "a", "b", "iris", "kube-system", "default", "flux-system"} {
 		s.objects.Namespaces = append(s.objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}})
 	}
-	for name, of := range map[string]v1beta1.TrustStoreType{"k": v1beta1.TrustStoreTypePublicKeys, "c": v1beta1.TrustStoreTypeCertificates, "a": v1beta1.TrustStoreTypeSigningAuthorities, "t": v1beta1.TrustStoreTypeTimestampAuthorities, "r": v1beta1.TrustStoreTypeSigstoreRoot} {
+	for name, of := range map[string]v1beta1.TrustStoreType{"k": v1beta1.TrustStoreTypePublicKeys, "c": v1beta1.TrustStoreTypeCertificates,
+		"a": v1beta1.TrustStoreTypeSigningAuthorities, "t": v1beta1.TrustStoreTypeTimestampAuthorities, "r": v1beta1.TrustStoreTypeSigstoreRoot} {
 		text := map[string]string{"k": string(key.PEM), "r": string(root)}[name]
 		if text == "" {
 			text = s.authority
 		}
-		own, shared := &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}, &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		own, shared := &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}},
+			&v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		own.Spec.Type, own.Spec.Source.Inline, shared.Spec.Type, shared.Spec.Source.Inline = of, text, of, text
 		s.objects.Resources = append(s.objects.Resources, own, shared)
 	}
 	signers := v1beta1.Signers{Keys: &v1beta1.Keys{Inline: string(key.PEM), TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}
 	for _, name := range []string{"v", "w"} {
 		v := v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: signers}}
-		s.objects.Resources = append(s.objects.Resources, &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: v}, &v1beta1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v})
+		s.objects.Resources = append(s.objects.Resources, &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: v},
+			&v1beta1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v})
 	}
 	for _, namespace := range []string{"team-a", read.DefaultClusterResourceNamespace} {
 		data := map[string][]byte{"k": key.PEM, ".dockerconfigjson": []byte(`{"auths": {"r.example.com": {"auth": "bWU6c2VjcmV0"}}}`)}
-		s.objects.Secrets = append(s.objects.Secrets, corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Type: corev1.SecretTypeDockerConfigJson, Data: data})
+		s.objects.Secrets = append(s.objects.Secrets,
+			corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Type: corev1.SecretTypeDockerConfigJson, Data: data})
 		s.objects.ConfigMaps = append(s.objects.ConfigMaps, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, BinaryData: data})
 	}
 	return s
@@ -74,7 +78,8 @@ func newSurroundings(t *testing.T) surroundings {
 // sound writes a specification so that what it names and holds is there.
 func (s surroundings) sound(text string) string {
 	text = strings.NewReplacer("C=DE'", "C=DE, ST=B, O=x'", "2026-12-31T18:00:00Z", "2026-11-30T18:00:00Z",
-		"type: Cosign, cosign: {keys: {inline: x", fmt.Sprintf("type: Cosign, cosign: {keys: {inline: %q", s.key), "predicateType: p, keys: {inline: x", fmt.Sprintf("predicateType: p, keys: {inline: %q", s.key)).Replace(text)
+		"type: Cosign, cosign: {keys: {inline: x", fmt.Sprintf("type: Cosign, cosign: {keys: {inline: %q", s.key), "predicateType: p, keys: {inline: x",
+		fmt.Sprintf("predicateType: p, keys: {inline: %q", s.key)).Replace(text)
 	switch {
 	case strings.Contains(text, "type: PublicKeys"):
 		text = strings.ReplaceAll(text, "inline: x", fmt.Sprintf("inline: %q", s.key))

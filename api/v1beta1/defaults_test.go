@@ -237,7 +237,8 @@ func minimal() map[string]string {
 	return map[string]string{
 		"Verifier": verifier, "ClusterVerifier": verifier, "Store": store, "ClusterStore": store, "TrustStore": trustStore, "ClusterTrustStore": trustStore,
 		"VerificationPolicy": "{}", "ClusterVerificationPolicy": "{}", "ClusterQuota": "{namespaces: [team-a], maxInFlight: 32}",
-		"Tenant": "{homeNamespace: team-a}", "Exception": "{" + terms + ", images: [r.example.com/a]}", "ClusterException": "{" + terms + ", images: [r.example.com/a], namespaces: [team-a]}",
+		"Tenant": "{homeNamespace: team-a}", "Exception": "{" + terms + ", images: [r.example.com/a]}",
+		"ClusterException": "{" + terms + ", images: [r.example.com/a], namespaces: [team-a]}",
 	}
 }
 
@@ -279,7 +280,8 @@ func TestNoColumnIsEverBlank(t *testing.T) {
 			require.NoError(t, path.Parse("{"+column.JSONPath+"}"), "%s %s", kind, column.Name)
 			var text bytes.Buffer
 			require.NoError(t, path.Execute(&text, made), "%s %s", kind, column.Name)
-			if column.Name != v1beta1.ConditionProvisioned && column.Name != "Scope" && column.Name != "Review" { // blank says that no operator provisions, Fallback, and that nothing needs a review
+			// blank says that no operator provisions, Fallback, and that nothing needs a review
+			if column.Name != v1beta1.ConditionProvisioned && column.Name != "Scope" && column.Name != "Review" {
 				require.NotEmpty(t, strings.TrimSpace(text.String()), "%s: the column %s is blank", kind, column.Name)
 			}
 			columns = append(columns, column.Name)

@@ -53,7 +53,8 @@ func TestReferencesHaveNoNamespace(t *testing.T) {
 				fields, required = []string{"key", "name"}, []string{"key", "name"}
 			case strings.HasSuffix(lower, "secretref"), name == "imagePullSecrets[]":
 				fields, required = []string{"name"}, []string{"name"}
-			case name == "serviceAccount" && !strings.HasPrefix(path, "spec.reconciler.") && !strings.HasSuffix(path, ".google.serviceAccount"): // a Tenant makes its account, Google has others
+			// a Tenant makes its account, Google has others
+			case name == "serviceAccount" && !strings.HasPrefix(path, "spec.reconciler.") && !strings.HasSuffix(path, ".google.serviceAccount"):
 				login, ok := logins()[strings.TrimSuffix(path, ".serviceAccount")]
 				require.True(t, ok, "%s %s: what does the account log in to?", kind, path)
 				fields, required = sorted(append([]string{"name"}, slices.Concat(login.optional, login.required)...)), sorted(append([]string{"name"}, login.required...))
@@ -84,7 +85,8 @@ func TestTwinsHaveTheSameSpecification(t *testing.T) {
 func TestWhatWeakensSaysSo(t *testing.T) {
 	// In an enumeration these words let something pass. The Notary Project's own words
 	// keep their place, and Ignore of revocation is what its specification has.
-	notary := []string{"spec.notation.level", "spec.notation.awsSigner.revocation", "spec.notation.revocation", "spec.notation.overrides.expiry", "spec.notation.overrides.authenticTimestamp", "spec.notation.overrides.revocation"}
+	notary := []string{"spec.notation.level", "spec.notation.awsSigner.revocation", "spec.notation.revocation", "spec.notation.overrides.expiry",
+		"spec.notation.overrides.authenticTimestamp", "spec.notation.overrides.revocation"}
 	insecure := map[string]bool{}
 	for kind, c := range crds(t) {
 		spec := c.schema.Properties["spec"]
@@ -105,5 +107,6 @@ func TestWhatWeakensSaysSo(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, map[string]bool{"insecureIgnoreTransparencyLog": true, "insecureIgnoreSCT": true, "insecureAllowAnySubject": true, "insecureIgnoreIssuer": true, "insecurePlainHTTP": true}, insecure)
+	require.Equal(t, map[string]bool{"insecureIgnoreTransparencyLog": true, "insecureIgnoreSCT": true, "insecureAllowAnySubject": true,
+		"insecureIgnoreIssuer": true, "insecurePlainHTTP": true}, insecure)
 }

@@ -17,7 +17,8 @@ const tooLarge = "spec holds more than 96 KiB: put the text into a ConfigMap or 
 // its own limit.
 func sizeRules() []rule {
 	repository := func(size int) string {
-		return "{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '" + strings.Repeat("x", 65_000) + "', caBundle: {inline: '" + strings.Repeat("x", size) + "'}}}}"
+		return "{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '" + strings.Repeat("x", 65_000) + "', caBundle: {inline: '" +
+			strings.Repeat("x", size) + "'}}}}"
 	}
 	const long = "{type: Cosign, cosign: {" + keys + ", annotations: {%s}}}"
 	return []rule{

@@ -16,7 +16,8 @@ func storeRules() []rule {
 		rejected: in(frame, secrets+", "+identity, secrets+", "+from, from+", "+identity, secrets+", "+from+", "+identity),
 	}, {
 		kinds: own, field: "spec.registries", message: "only a ClusterStore can list registries by pattern; list each host",
-		accepted: in("{registries: [%s]}", "r.example.com", "'r.example.com:5000', s.example.com"), rejected: in("{registries: [%s]}", "'*.example.com'", "r.example.com, '*.dkr.ecr.*.amazonaws.com'"),
+		accepted: in("{registries: [%s]}", "r.example.com", "'r.example.com:5000', s.example.com"),
+		rejected: in("{registries: [%s]}", "'*.example.com'", "r.example.com, '*.dkr.ecr.*.amazonaws.com'"),
 	}, {
 		kinds: own, field: "spec.proxy", message: "only a ClusterStore can have a proxy",
 		accepted: in(frame, secrets), rejected: in(proxied, "", "url: 'http://p:3128'"),
@@ -28,7 +29,8 @@ func storeRules() []rule {
 		accepted: in(frame, identity), rejected: in("{registries: [r.example.com], identity: {provider: %s}}", "ECR", "ACR", "GAR"),
 	}, {
 		kinds: cluster, path: "spec", message: "spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host",
-		accepted: []string{"{registries: ['*.example.com']}", "{registries: ['*.example.com'], insecurePlainHTTP: false}", "{registries: [r.example.com], insecurePlainHTTP: true}"},
+		accepted: []string{"{registries: ['*.example.com']}", "{registries: ['*.example.com'], insecurePlainHTTP: false}",
+			"{registries: [r.example.com], insecurePlainHTTP: true}"},
 		rejected: []string{"{registries: ['*.example.com'], insecurePlainHTTP: true}", "{registries: [r.example.com, '*.example.com'], insecurePlainHTTP: true}"},
 	}, {
 		kinds: cluster, path: "spec", message: "spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only",
@@ -36,7 +38,8 @@ func storeRules() []rule {
 		rejected: in("{registries: [r.example.com], insecurePlainHTTP: true, proxy: {%s}}", "url: 'http://p:3128'", "url: 'https://p'"),
 	}, {
 		kinds: cluster, path: "spec.proxy", message: "spec.proxy.url is missing: secretRef, caBundle and noProxy are for it",
-		accepted: in(proxied, "", "additionalHosts: [auth.example.com]", "url: 'http://p:3128'", "url: 'https://p/', secretRef: "+secret+", caBundle: {inline: x}, noProxy: [.example.com], additionalHosts: [a.example.com, '*.b.example.com']"),
+		accepted: in(proxied, "", "additionalHosts: [auth.example.com]", "url: 'http://p:3128'",
+			"url: 'https://p/', secretRef: "+secret+", caBundle: {inline: x}, noProxy: [.example.com], additionalHosts: [a.example.com, '*.b.example.com']"),
 		rejected: in(proxied, "secretRef: "+secret, "caBundle: {inline: x}", "noProxy: [a]", "additionalHosts: [a.example.com], noProxy: [a]"),
 	}, bundleRule(cluster, "spec.proxy.caBundle", "{registries: [r.example.com], proxy: {url: 'https://p', caBundle: {%s}}}")}
 	return append(list, bundleRule(both("Store"), "spec.caBundle", "{registries: [r.example.com], caBundle: {%s}}"),
@@ -77,7 +80,8 @@ func identityRules() []rule {
 	}
 	const kms, signer = "{type: PublicKeys, source: {kms: {%s}}}", "{type: SigningAuthorities, source: {inline: x}, awsSigner: {%s}}"
 	list = append(list, rule{
-		kinds: []string{"TrustStore"}, field: "spec.source.kms", message: "set secretRef or serviceAccount: only a ClusterTrustStore can read a key as Landwaiter's own pod",
+		kinds: []string{"TrustStore"}, field: "spec.source.kms", message: "set secretRef or serviceAccount: only a ClusterTrustStore can read a key as " +
+			"Landwaiter's own pod",
 		accepted: in(kms, "uri: 'awskms:///k', "+byName), rejected: in(kms, "uri: 'awskms:///k'"),
 	}, rule{
 		kinds: []string{"TrustStore"}, field: "spec.awsSigner", message: "set secretRef or serviceAccount: only a ClusterTrustStore can ask as Landwaiter's own pod",
@@ -102,7 +106,8 @@ func identityRules() []rule {
 	const vault = "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, %s}}}"
 	return append(list, rule{
 		kinds: both("TrustStore"), path: "spec.source.vault", message: exactlyOne("tokenSecretKeyRef", "serviceAccount"),
-		accepted: in(vault, "tokenSecretKeyRef: "+key, account("role: r"), account("role: r, mount: clusters/eu")), rejected: in(vault, "", "tokenSecretKeyRef: "+key+", "+account("role: r")),
+		accepted: in(vault, "tokenSecretKeyRef: "+key, account("role: r"), account("role: r, mount: clusters/eu")),
+		rejected: in(vault, "", "tokenSecretKeyRef: "+key+", "+account("role: r")),
 	})
 }
 
@@ -118,10 +123,12 @@ func providerRules() []rule {
 		for _, login := range rejected {
 			wrong = append(wrong, provider+", "+account(login))
 		}
-		return rule{kinds: both("Store"), path: "spec.identity", message: "provider " + provider + " " + needs, accepted: in(frame, list...), rejected: in(frame, wrong...)}
+		return rule{kinds: both("Store"), path: "spec.identity", message: "provider " + provider + " " + needs, accepted: in(frame, list...),
+			rejected: in(frame, wrong...)}
 	}
 	github := row("GHCR", "logs in as a GitHub App and needs secretRef", nil, []string{inAWS, inAzure, inGoogle})
-	pod := rule{kinds: []string{"ClusterStore"}, path: "spec.identity", message: github.message, accepted: in(frame, "ECR", "ACR", "GAR"), rejected: in(frame, "GHCR")}
+	pod := rule{kinds: []string{"ClusterStore"}, path: "spec.identity", message: github.message, accepted: in(frame, "ECR", "ACR", "GAR"),
+		rejected: in(frame, "GHCR")}
 	return []rule{
 		row("ECR", "needs serviceAccount.aws if it has a serviceAccount", []string{inAWS, inRegion}, []string{inAzure, inGoogle}),
 		row("ACR", "needs serviceAccount.azure if it has a serviceAccount", []string{inAzure}, []string{inAWS, inGoogle}),

@@ -52,18 +52,24 @@ type clusterFlags struct {
 func (c *clusterFlags) register(f *pflag.FlagSet) {
 	o := &c.controller
 	program.RegisterNamed(f, "cluster-role", "names of ClusterRoles, by use (repeatable)", func(v *pflag.FlagSet) {
-		v.StringVar(&o.ReferenceReaderRole, "reference-reader", "landwaiter-reference-reader", "ClusterRole that grants permission to read a namespace's Secrets and ConfigMaps; for messages only")
-		v.StringVar(&o.OperatedRole, "operated-tenants", "", "ClusterRole in which serve lists the existing Tenants for the operator guardrails (empty: none)")
-		v.StringVar(&c.providerSuffix, "provider-suffix", "", "suffix of the ClusterRole that owns a --provider-object: object NAME requires ClusterRole NAME+suffix, and is deleted with this ClusterRole (empty: no owner)")
+		v.StringVar(&o.ReferenceReaderRole, "reference-reader", "landwaiter-reference-reader",
+			"ClusterRole that grants permission to read a namespace's Secrets and ConfigMaps; for messages only")
+		v.StringVar(&o.OperatedRole, "operated-tenants", "", "ClusterRole in which serve lists the existing Tenants for the operator "+
+			"guardrails (empty: none)")
+		v.StringVar(&c.providerSuffix, "provider-suffix", "", "suffix of the ClusterRole that owns a --provider-object: object NAME requires "+
+			"ClusterRole NAME+suffix, and is deleted with this ClusterRole (empty: no owner)")
 	})
-	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of changed workloads, and re-verify images of running pods before the verdict expires")
+	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of changed workloads, and re-verify images of running pods before the "+
+		"verdict expires")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events into each namespace; implies --warm-up")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in --own-namespace with the serving certificate, instead of --tls-dir")
-	f.BoolVar(&c.rotate, "rotate-certificates", false, "create and renew the certificate in --tls-secret, and write its CA into every --provider-object")
+	f.BoolVar(&c.rotate, "rotate-certificates", false, "create and renew the certificate in --tls-secret, and write its CA into every "+
+		"--provider-object")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in --own-namespace through which Gatekeeper reaches this server")
 	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name or IP address for the created certificate (repeatable)")
 	f.StringVar(&c.providerCA, "provider-ca", "", "file with the CA to write into every --provider-object, instead of --rotate-certificates")
-	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to maintain, such as landwaiter-verdict=/v1/verdict (repeatable)")
+	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to maintain, such as "+
+		"landwaiter-verdict=/v1/verdict (repeatable)")
 }
 
 // take adds the values of the flags of both commands.
@@ -77,9 +83,13 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	noCluster := configDir != ""
 	switch {
 	case len(files.ClientCAFiles)+len(files.ClientCASecrets) == 0 && !options.InsecureNoClientAuth:
-		return errors.New("without a client CA, any client could send requests: use --client-ca FILE, --client-ca secret/NAMESPACE/NAME, or --insecure-no-client-auth")
-	case noCluster && (c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || c.providerCA != "" || len(files.ClientCASecrets)+len(c.providerObjects) > 0):
-		return errors.New("--config-dir uses no Kubernetes API: leave out --cluster-role operated-tenants, --tls-secret, --client-ca secret/…, --rotate-certificates and --provider-object")
+		return errors.New("without a client CA, any client could send requests: use --client-ca FILE, --client-ca secret/NAMESPACE/NAME, or " +
+			"--insecure-no-client-auth")
+	case noCluster &&
+		(c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || c.providerCA != "" ||
+			len(files.ClientCASecrets)+len(c.providerObjects) > 0):
+		return errors.New("--config-dir uses no Kubernetes API: leave out --cluster-role operated-tenants, --tls-secret, --client-ca secret/…, " +
+			"--rotate-certificates and --provider-object")
 	case noCluster && (c.warmUp || c.reports):
 		return errors.New("--warm-up and --reports require the Kubernetes API: leave out --config-dir")
 	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
@@ -133,13 +143,13 @@ func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, 
 }
 
 // serve answers with resources from the Kubernetes API until ctx ends or a part fails.
-func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
+func (c *clusterFlags) serve(ctx context.Context, f serveFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
 	bridge(log)
 	config, err := ownConfig()
 	if err != nil {
 		return err
 	}
-	s, err := flags.openIn(config, log)
+	s, err := f.openIn(config, log)
 	if err != nil {
 		return err
 	}
@@ -165,7 +175,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	}
 	var server *provider.Server
 	watching := c.controller
-	watching.ClusterResourceNamespace = cmp.Or(flags.Options.ClusterResourceNamespace, watching.OwnNamespace)
+	watching.ClusterResourceNamespace = cmp.Or(f.Options.ClusterResourceNamespace, watching.OwnNamespace)
 	watching.External, watching.Duties = s.External(), append(duties, reporting...)
 	watching.Forget = func(namespace verify.Namespace) {
 		s.Forget(namespace)
@@ -192,7 +202,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	}
 	group.Go(func() error { return program.Failed(watcher.Run(ctx)) })
 	group.Go(func() error { return program.Failed(s.Run(ctx)) })
-	group.Go(func() error { flags.followRedis(ctx, s, log); return nil })
+	group.Go(func() error { f.followRedis(ctx, s, log); return nil })
 	// Denials until the last connection ends are recorded too.
 	noting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -208,7 +218,8 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 
 // reporter returns the writer of reports, which observes the answers of options, nil without --reports, and the
 // leader's duties for it.
-func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, identity *serving.Identity, options *provider.Options, log *logrus.Logger) (*report.Reporter, []controller.Duty, error) {
+func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, identity *serving.Identity, options *provider.Options,
+	log *logrus.Logger) (*report.Reporter, []controller.Duty, error) {
 	if !c.reports {
 		return nil, nil, nil
 	}
@@ -218,11 +229,13 @@ func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, identit
 	}
 	options.Observers = append(options.Observers, reporter)
 	facts, err := c.publisher(config, s, identity, log)
-	return reporter, []controller.Duty{{Name: "write reports", Run: reporter.Lead}, {Name: "publish what check cannot see", Run: facts.Run}}, err
+	return reporter, []controller.Duty{{Name: "write reports", Run: reporter.Lead}, {Name: "publish what check cannot see", Run: facts.Run}},
+		err
 }
 
 // publisher returns the publisher of facts that check cannot see by itself.
-func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identity *serving.Identity, log *logrus.Logger) (*report.Publisher, error) {
+func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identity *serving.Identity,
+	log *logrus.Logger) (*report.Publisher, error) {
 	clock, err := report.Clock(config, time.Now)
 	if err != nil {
 		return nil, err
@@ -255,7 +268,8 @@ func (f *serveFlags) openIn(config *rest.Config, log *logrus.Logger) (s *service
 
 // identity returns the TLS identity that the flags describe, and the manager of Provider objects, nil for
 // none.
-func (c *clusterFlags) identity(config *rest.Config, options serving.Options, edge provider.Options, log *logrus.Logger) (*serving.Identity, *serving.Rotation, error) {
+func (c *clusterFlags) identity(config *rest.Config, options serving.Options, edge provider.Options,
+	log *logrus.Logger) (*serving.Identity, *serving.Rotation, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
@@ -295,7 +309,8 @@ func bridge(log *logrus.Logger) {
 
 // warm verifies images before admission in group, with --warm-up or --reports, and tells the
 // reporter, if there is one.
-func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, s *service.Service, reporter *report.Reporter, log *logrus.Logger, metrics *prometheus.Registry) error {
+func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, s *service.Service, reporter *report.Reporter,
+	log *logrus.Logger, metrics *prometheus.Registry) error {
 	if !c.warmUp && !c.reports {
 		return nil
 	}

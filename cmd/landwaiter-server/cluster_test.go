@@ -13,7 +13,8 @@ import (
 
 func TestProviderObjectsLeadToTheServiceUnlessAFlagSaysWhere(t *testing.T) {
 	options := provider.Options{VerifyTimeout: 2500 * time.Millisecond, MutateTimeout: 800 * time.Millisecond}
-	flags := clusterFlags{serviceName: "lw", controller: controller.Options{OwnNamespace: "system"}, providerObjects: []string{"lw-verify=/v1/verify", "lw-mutate=/v1/mutate"}}
+	flags := clusterFlags{serviceName: "lw", controller: controller.Options{OwnNamespace: "system"},
+		providerObjects: []string{"lw-verify=/v1/verify", "lw-mutate=/v1/mutate"}}
 	got, err := flags.providers(options)
 	require.NoError(t, err)
 	require.Equal(t, []serving.Provider{

@@ -24,7 +24,8 @@ type identityFlags struct {
 
 func (i *identityFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&i.tlsDir, "tls-dir", "", "directory with the serving certificate: tls.crt and tls.key, as in a mounted Secret")
-	f.StringSliceVar(&i.clientCAs, "client-ca", nil, "CA certificates of clients: FILE, or secret/NAMESPACE/NAME[/KEY], where KEY is ca.crt if omitted (repeatable)")
+	f.StringSliceVar(&i.clientCAs, "client-ca", nil, "CA certificates of clients: FILE, or secret/NAMESPACE/NAME[/KEY], where KEY is ca.crt "+
+		"if omitted (repeatable)")
 }
 
 // options returns the options that the flags describe.
@@ -42,7 +43,9 @@ func (i *identityFlags) options() (serving.Options, error) {
 		}
 		parts := append(strings.Split(name, "/"), "ca.crt")
 		if len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-			return options, fmt.Errorf("--client-ca is %q, it must be secret/NAMESPACE/NAME or secret/NAMESPACE/NAME/KEY, or a file, such as ./secret/ca.crt", value)
+			return options,
+				fmt.Errorf("--client-ca is %q, it must be secret/NAMESPACE/NAME or secret/NAMESPACE/NAME/KEY, or a file, such as "+
+					"./secret/ca.crt", value)
 		}
 		options.ClientCASecrets = append(options.ClientCASecrets, serving.SecretKey{Namespace: parts[0], Name: parts[1], Key: parts[2]})
 	}

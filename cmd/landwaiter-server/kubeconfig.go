@@ -23,7 +23,8 @@ func ownConfig() (config *rest.Config, err error) {
 		config, err = rest.InClusterConfig()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the Kubernetes API (outside a cluster, set KUBECONFIG to a file, or run serve with --config-dir DIR): %w", err)
+		return nil,
+			fmt.Errorf("find the Kubernetes API (outside a cluster, set KUBECONFIG to a file, or run serve with --config-dir DIR): %w", err)
 	}
 	config.UserAgent = "landwaiter/" + program.Version()
 	return config, nil

@@ -13,7 +13,10 @@ import (
 func kubeconfig(t *testing.T, path, host string) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(t, os.WriteFile(path, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://"+host+"\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"), 0o600))
+	require.NoError(t,
+		os.WriteFile(path,
+			[]byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://"+host+
+				"\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"), 0o600))
 	return path
 }
 

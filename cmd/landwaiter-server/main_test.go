@@ -41,9 +41,10 @@ func TestNoFlagDescribesItsDefaultInWords(t *testing.T) { commands.CheckDefaults
 func TestHelpShowsTheDefaultsInForce(t *testing.T) {
 	serve := newServe(&sharedFlags{})
 	for name, want := range map[string]string{
-		"timeout":       "verify=" + provider.DefaultVerifyTimeout.String() + ",mutate=800ms,shutdown=10s,drain=0s",
-		"ttl":           "pass=" + verify.DefaultPassTTL.String() + ",deny=10s,tag=5s,warm-up=0s",
-		"limit":         "in-flight=512,in-flight-per-namespace=128,cache-bytes=67108864,evidence-bytes=150994944,registry-requests-per-second=500,registry-bytes-per-second=33554432,registry-connections=64",
+		"timeout": "verify=" + provider.DefaultVerifyTimeout.String() + ",mutate=800ms,shutdown=10s,drain=0s",
+		"ttl":     "pass=" + verify.DefaultPassTTL.String() + ",deny=10s,tag=5s,warm-up=0s",
+		"limit": "in-flight=512,in-flight-per-namespace=128,cache-bytes=67108864,evidence-bytes=150994944,registry-requests-per-second=500," +
+			"registry-bytes-per-second=33554432,registry-connections=64",
 		"max-exception": "2160h0m0s",
 	} {
 		require.Equal(t, want, serve.Flag(name).DefValue, name)

@@ -42,11 +42,13 @@ func TestEveryLineAboutANamespaceNamesItAndShowsNothingOfAnother(t *testing.T) {
 	}
 	asked(gatekeeper.VerifyPath, "[x")
 	asked("/nowhere", "team-a/secret-name-of-a:v1")
-	broken := "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-z}\n---\napiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-z}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"
+	broken := "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-z}\n---\napiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: keys, " +
+		"namespace: team-z}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "broken.yaml"), []byte(broken), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "unreadable.yaml"), []byte("{{{{"), 0o600))
 	require.Eventually(t, func() bool {
-		return strings.Contains(s.log.String(), "TrustStore team-z/keys") && strings.Contains(s.log.String(), "unreadable.yaml") && strings.Contains(s.log.String(), `"endpoint":"unknown"`)
+		return strings.Contains(s.log.String(), "TrustStore team-z/keys") && strings.Contains(s.log.String(), "unreadable.yaml") &&
+			strings.Contains(s.log.String(), `"endpoint":"unknown"`)
 	}, time.Minute, 10*time.Millisecond, s.log)
 	s.stop()
 	require.Equal(t, program.ExitOK, <-s.ended)

@@ -53,7 +53,8 @@ func TestAFloodOfMadeUpNamespacesTakesNoSeriesFromRealOnes(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(s.resources, "team-a.yaml")))
 	eventually(func() bool { return len(keys) == 1 })
 	families := scrape(t, metrics)
-	for _, name := range []string{"landwaiter_provider_verdicts_total", "landwaiter_registry_namespace_requests_total", "landwaiter_provider_images_overloaded_total"} {
+	for _, name := range []string{"landwaiter_provider_verdicts_total", "landwaiter_registry_namespace_requests_total",
+		"landwaiter_provider_images_overloaded_total"} {
 		require.NotContains(t, namespacesOf(families[name]), "team-a", name)
 	}
 }

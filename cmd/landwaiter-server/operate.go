@@ -64,18 +64,24 @@ refused, operate exits. It does nothing for a Tenant until both guardrails have 
 
 func (o *operateFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.landwaiter, "landwaiter-account", "landwaiter-system/landwaiter", "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
-	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that cannot belong to a Tenant, in addition to system namespaces (repeatable)")
+	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil,
+		"namespace that cannot belong to a Tenant, in addition to system namespaces (repeatable)")
 	g, m := &o.options.Guardrail, &o.options.Mutation
 	program.RegisterNamed(f, "guardrail", "operator guardrails, and how often to test them (repeatable)", func(v *pflag.FlagSet) {
-		v.StringVar(&g.Policy, "namespaces", "landwaiter-operator-guardrail", "ValidatingAdmissionPolicy that confines this ServiceAccount to tenant namespaces")
-		v.StringVar(&g.Tenants, "tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this ServiceAccount to the spec of each Tenant")
+		v.StringVar(&g.Policy, "namespaces", "landwaiter-operator-guardrail",
+			"ValidatingAdmissionPolicy that confines this ServiceAccount to tenant namespaces")
+		v.StringVar(&g.Tenants, "tenants", "landwaiter-operator-tenants",
+			"ValidatingAdmissionPolicy that confines this ServiceAccount to the spec of each Tenant")
 		v.DurationVar(&g.Interval, "interval", guardrailInterval, "how often to test the operator guardrails, at least every minute")
 	})
-	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false, "run without the operator guardrails; anyone who takes over this ServiceAccount controls every namespace")
-	program.RegisterNamed(f, "mutation", "maintain the objects that pin tags, with limit=N and timeout-seconds=N (omitted: none)", func(v *pflag.FlagSet) {
-		v.IntVar(&m.Limit, "limit", mutationLimit, "maximum number of sets of Provider and Assign objects for Stores of teams; each set slows down every admission in the cluster (0: only the sets of the cluster)")
-		v.Int64Var(&m.Objects.TimeoutSeconds, "timeout-seconds", 1, "seconds that Gatekeeper waits for the digest of a tag")
-	})
+	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false,
+		"run without the operator guardrails; anyone who takes over this ServiceAccount controls every namespace")
+	program.RegisterNamed(f, "mutation", "maintain the objects that pin tags, with limit=N and timeout-seconds=N (omitted: none)",
+		func(v *pflag.FlagSet) {
+			v.IntVar(&m.Limit, "limit", mutationLimit, "maximum number of sets of Provider and Assign objects for Stores of teams; each set slows "+
+				"down every admission in the cluster (0: only the sets of the cluster)")
+			v.Int64Var(&m.Objects.TimeoutSeconds, "timeout-seconds", 1, "seconds that Gatekeeper waits for the digest of a tag")
+		})
 	f.Lookup("mutation").DefValue = "" // the values count only if the flag is given
 	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace in which tags are never pinned (repeatable)")
 }

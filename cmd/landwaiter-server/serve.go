@@ -139,27 +139,40 @@ func useTwoThreads() {
 // registerServerFlags declares the flags of the HTTPS edge.
 func registerServerFlags(f *pflag.FlagSet, options *provider.Options) {
 	f.StringVar(&options.Address, "address", ":8443", "HTTPS address for Gatekeeper")
-	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any certificate that the client CA signed)")
+	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any "+
+		"certificate that the client CA signed)")
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "accept clients without a client certificate")
-	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer mutation with repository@digest, as Ratify does, instead of repository:tag@digest")
+	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer mutation with repository@digest, as Ratify does, instead of "+
+		"repository:tag@digest")
 	program.RegisterNamed(f, "timeout", "time limits of answers and of the shutdown (repeatable)", func(v *pflag.FlagSet) {
-		v.DurationVar(&options.VerifyTimeout, "verify", provider.DefaultVerifyTimeout, "time limit of a verify answer; keep it below Gatekeeper's webhook timeout")
-		v.DurationVar(&options.MutateTimeout, "mutate", provider.DefaultMutateTimeout, "time limit of a mutate answer; keep it below Gatekeeper's webhook timeout")
+		v.DurationVar(&options.VerifyTimeout, "verify", provider.DefaultVerifyTimeout,
+			"time limit of a verify answer; keep it below Gatekeeper's webhook timeout")
+		v.DurationVar(&options.MutateTimeout, "mutate", provider.DefaultMutateTimeout,
+			"time limit of a mutate answer; keep it below Gatekeeper's webhook timeout")
 		v.DurationVar(&options.GracePeriod, "shutdown", provider.DefaultGracePeriod, "time limit for requests in flight at shutdown")
-		v.DurationVar(&options.DrainDelay, "drain", 0, "how long to accept requests after /readyz fails, so that load balancers notice (0: not at all)")
+		v.DurationVar(&options.DrainDelay, "drain", 0, "how long to accept requests after /readyz fails, so that load balancers notice "+
+			"(0: not at all)")
 	})
 }
 
 // registerEngineFlags declares the flags of caches and their TTLs, and those that limit a namespace's share.
 func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Duration) {
 	program.RegisterNamed(f, "limit", "limits of parallel work and memory (repeatable)", func(v *pflag.FlagSet) {
-		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified in parallel; further images get a system error immediately")
-		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified in parallel")
-		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts; kept signatures and attestations may take half as much in addition")
-		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight, a ninth of it for the evidence of one image; a namespace gets at most as much as remains for other namespaces")
-		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace and second, with a burst of twice as many; further requests wait")
-		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace and second, with a burst of the same size; further reads wait")
-		v.IntVar(&o.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
+		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight,
+			"images verified in parallel; further images get a system error immediately")
+		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount,
+			"images of one namespace verified in parallel")
+		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes,
+			"bytes of memory for cached verdicts; kept signatures and attestations may take half as much in addition")
+		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes,
+			"bytes of memory for the evidence of images in flight, a ninth of it for the evidence of one image; a namespace gets at most as much "+
+				"as remains for other namespaces")
+		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond,
+			"requests to registries per namespace and second, with a burst of twice as many; further requests wait")
+		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond,
+			"bytes read from registries per namespace and second, with a burst of the same size; further reads wait")
+		v.IntVar(&o.Registry.PerHost, "registry-connections", registry.DefaultPerHost,
+			"requests in flight to one registry; a namespace gets at most half of them")
 	})
 	program.RegisterNamed(f, "ttl", "how long a result is cached (repeatable)", func(v *pflag.FlagSet) {
 		v.DurationVar(&o.Engine.PassTTL, "pass", verify.DefaultPassTTL, "how long an allowed digest is cached")
@@ -191,7 +204,8 @@ func serve(ctx context.Context, flags serveFlags, options provider.Options, file
 	group.Go(func() error {
 		return s.Watch(ctx, flags.configDir, func(problems []resource.Problem) {
 			for _, p := range problems {
-				logOf(log, p.Source).WithFields(logrus.Fields{"resource": p.Source.String(), "reason": p.Reason, "problem": p.Message}).Warn("a resource has a problem")
+				logOf(log, p.Source).WithFields(logrus.Fields{"resource": p.Source.String(), "reason": p.Reason, "problem": p.Message}).
+					Warn("a resource has a problem")
 			}
 			log.WithField("problems", len(problems)).Info("resources are in force")
 			s.Prune(server.Forget)
@@ -236,7 +250,8 @@ func (f *traceFlags) register(flags *pflag.FlagSet) {
 // start adds the tracer that the variables configure to options, and returns the function
 // that ends it.
 func (f *traceFlags) start(ctx context.Context, log *logrus.Logger, options *provider.Options) (stop func(), err error) {
-	tracer, err := tracing.New(ctx, log, tracing.Options{Version: program.Version(), Images: f.images, Getenv: os.Getenv, Metrics: options.Metrics})
+	tracer, err := tracing.New(ctx, log,
+		tracing.Options{Version: program.Version(), Images: f.images, Getenv: os.Getenv, Metrics: options.Metrics})
 	if err != nil || tracer == nil {
 		return func() {}, err
 	}
@@ -256,7 +271,8 @@ func (f *traceFlags) start(ctx context.Context, log *logrus.Logger, options *pro
 // registerProgram registers the metrics of the program, of Go and of the process.
 func registerProgram(metrics *prometheus.Registry) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "landwaiter_build_info", Help: "1, with the version of this program, its commit and the version of Go as labels.",
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "landwaiter_build_info",
+			Help:        "1, with the version of this program, its commit and the version of Go as labels.",
 			ConstLabels: prometheus.Labels{"version": program.Version(), "revision": program.Revision(), "goversion": runtime.Version()}},
 			func() float64 { return 1 }))
 }

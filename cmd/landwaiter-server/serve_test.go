@@ -140,8 +140,9 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ text, why string }{
-		"a misspelt field":    {strings.Replace(good, "keys: {", "kyes: {", 1), "kyes"},
-		"a missing Secret":    {regexp.MustCompile(`inline: \|\n( {8}.*\n)+`).ReplaceAllString(good, "secretKeyRef: {name: gone, key: cosign.pub}\n"), "Secret team-a/gone does not exist"},
+		"a misspelt field": {strings.Replace(good, "keys: {", "kyes: {", 1), "kyes"},
+		"a missing Secret": {regexp.MustCompile(`inline: \|\n( {8}.*\n)+`).ReplaceAllString(good, "secretKeyRef: {name: gone, key: cosign.pub}\n"),
+			"Secret team-a/gone does not exist"},
 		"a file cut in half":  {good[:strings.Index(good, "trustStoreRefs")], "team-a"},
 		"a file of garbage":   {"\x00\x01{{{{", "team-a"},
 		"an unknown verifier": {strings.Replace(good, "anyOf: [release]", "anyOf: [other]", 1), "team-a has no Verifier other"},
@@ -169,7 +170,8 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "Verifier team-a/release")
 	})
 	t.Run("a mandatory policy holds at once", func(t *testing.T) {
-		s.write(t, "mandatory.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: mandatory}\nspec:\n  scope: Mandatory\n  rules:\n  - images: [\"**\"]\n    require: [{anyOf: [release]}]\n")
+		s.write(t, "mandatory.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: mandatory}\nspec:\n  scope: "+
+			"Mandatory\n  rules:\n  - images: [\"**\"]\n    require: [{anyOf: [release]}]\n")
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Denied, "ClusterVerificationPolicy mandatory")
 		require.NoError(t, os.Remove(filepath.Join(s.resources, "mandatory.yaml")))
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")

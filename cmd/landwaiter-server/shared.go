@@ -24,8 +24,10 @@ func (s *sharedFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.healthAddress, "health-address", ":8081", "address of /healthz and /readyz (empty: none)")
 	f.StringVar(&s.metricsAddress, "metrics-address", ":8082", "address of /metrics (empty: none)")
 	f.BoolVar(&s.leaderElection, "leader-elect", true, "elect one replica that writes to the cluster; all replicas of serve answer requests")
-	f.StringVar(&s.ownNamespace, "own-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod, for its Lease and certificate; if omitted, the value of the variable POD_NAMESPACE")
-	f.StringVar(&s.providerURL, "provider-url", "", "URL at which Gatekeeper reaches serve, without a path (empty: port 443 of the Service of serve)")
+	f.StringVar(&s.ownNamespace, "own-namespace", os.Getenv("POD_NAMESPACE"),
+		"namespace of this pod, for its Lease and certificate; if omitted, the value of the variable POD_NAMESPACE")
+	f.StringVar(&s.providerURL, "provider-url", "", "URL at which Gatekeeper reaches serve, without a path (empty: port 443 of the "+
+		"Service of serve)")
 }
 
 // logger returns the logger that the flags describe.

@@ -94,7 +94,8 @@ func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server
 
 // server returns the account of serve, which has its usual name if serve is nil.
 func (f *serviceFlags) server(serve *check.Serve) live.Server {
-	server := live.Server{Namespace: f.installed.Namespace, Account: f.installed.Name, ReferenceReaderRole: "landwaiter-reference-reader", Guessed: serve == nil}
+	server := live.Server{Namespace: f.installed.Namespace, Account: f.installed.Name, ReferenceReaderRole: "landwaiter-reference-reader",
+		Guessed: serve == nil}
 	if serve != nil {
 		server.Account = serve.Account()
 		server.ReferenceReaderRole = serve.Named("cluster-role", "reference-reader", server.ReferenceReaderRole)

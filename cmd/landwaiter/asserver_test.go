@@ -32,20 +32,27 @@ func runningServe(t *testing.T, refuses bool, args ...any) *live.Person {
 // for a person who may not ask.
 func apiServer(t *testing.T, refuses bool, may func(review authorizationv1.LocalSubjectAccessReview) bool, args ...any) *live.Person {
 	t.Helper()
-	group := map[string]any{"name": "apps", "versions": []any{map[string]any{"groupVersion": "apps/v1", "version": "v1"}}, "preferredVersion": map[string]any{"groupVersion": "apps/v1", "version": "v1"}}
-	reviews := map[string]any{"name": "authorization.k8s.io", "versions": []any{map[string]any{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}}, "preferredVersion": map[string]any{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}}
+	group := map[string]any{"name": "apps", "versions": []any{map[string]any{"groupVersion": "apps/v1", "version": "v1"}},
+		"preferredVersion": map[string]any{"groupVersion": "apps/v1", "version": "v1"}}
+	reviews := map[string]any{"name": "authorization.k8s.io", "versions": []any{map[string]any{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}},
+		"preferredVersion": map[string]any{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}}
 	answers := map[string]any{
-		"/apis/authorization.k8s.io": map[string]any{"kind": "APIGroup", "apiVersion": "v1", "name": "authorization.k8s.io", "versions": reviews["versions"], "preferredVersion": reviews["preferredVersion"]},
+		"/apis/authorization.k8s.io": map[string]any{"kind": "APIGroup", "apiVersion": "v1", "name": "authorization.k8s.io", "versions": reviews["versions"],
+			"preferredVersion": reviews["preferredVersion"]},
 		"/apis/authorization.k8s.io/v1": map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "authorization.k8s.io/v1",
-			"resources": []any{map[string]any{"name": "localsubjectaccessreviews", "singularName": "", "namespaced": true, "kind": "LocalSubjectAccessReview", "verbs": []any{"create"}}}},
-		"/api":       map[string]any{"kind": "APIVersions", "versions": []any{"v1"}},
-		"/apis":      map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{group, reviews}},
-		"/apis/apps": map[string]any{"kind": "APIGroup", "apiVersion": "v1", "name": "apps", "versions": group["versions"], "preferredVersion": group["preferredVersion"]},
+			"resources": []any{map[string]any{"name": "localsubjectaccessreviews", "singularName": "", "namespaced": true, "kind": "LocalSubjectAccessReview",
+				"verbs": []any{"create"}}}},
+		"/api":  map[string]any{"kind": "APIVersions", "versions": []any{"v1"}},
+		"/apis": map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{group, reviews}},
+		"/apis/apps": map[string]any{"kind": "APIGroup", "apiVersion": "v1", "name": "apps", "versions": group["versions"],
+			"preferredVersion": group["preferredVersion"]},
 		"/apis/apps/v1": map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "apps/v1",
 			"resources": []any{map[string]any{"name": "deployments", "singularName": "deployment", "namespaced": true, "kind": "Deployment", "verbs": []any{"list"}}}},
 		"/apis/apps/v1/namespaces/landwaiter-system/deployments": map[string]any{"kind": "DeploymentList", "apiVersion": "apps/v1", "items": []any{map[string]any{
 			"metadata": map[string]any{"namespace": "landwaiter-system", "name": "landwaiter"},
-			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "gatekeepers", "containers": []any{map[string]any{"name": "landwaiter", "args": append([]any{"serve"}, args...)}}}}}}}},
+			"spec": map[string]any{
+				"template": map[string]any{"spec": map[string]any{"serviceAccountName": "gatekeepers",
+					"containers": []any{map[string]any{"name": "landwaiter", "args": append([]any{"serve"}, args...)}}}}}}}},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -85,9 +92,10 @@ func TestExceptionsCountAsOnTheServer(t *testing.T) {
 		longest    time.Duration
 		forgotten  bool // break-glass is left out, because nobody knows
 	}{
-		"serve has break-glass":            {serve: []any{"--break-glass=4h", "--max-exception=1h"}, breakGlass: 4 * time.Hour, longest: time.Hour},
-		"serve has none":                   {longest: 90 * 24 * time.Hour},
-		"what the person says counts":      {serve: []any{"--break-glass=4h", "--max-exception=1h"}, given: []string{"--max-exception=2h", "break-glass=0"}, longest: 2 * time.Hour},
+		"serve has break-glass": {serve: []any{"--break-glass=4h", "--max-exception=1h"}, breakGlass: 4 * time.Hour, longest: time.Hour},
+		"serve has none":        {longest: 90 * 24 * time.Hour},
+		"what the person says counts": {serve: []any{"--break-glass=4h", "--max-exception=1h"}, given: []string{"--max-exception=2h", "break-glass=0"},
+			longest: 2 * time.Hour},
 		"nobody may know":                  {refuses: true, longest: 90 * 24 * time.Hour, forgotten: true},
 		"nobody may know, the person does": {refuses: true, given: []string{"--break-glass=2h"}, breakGlass: 2 * time.Hour, longest: 90 * 24 * time.Hour},
 	} {

@@ -221,7 +221,9 @@ func (s *showFlags) repository() (string, error) {
 	}
 	name, _, _ := strings.Cut(s.image, "@")
 	if name = name[strings.LastIndex(name, "/")+1:]; strings.Contains(name, ":") {
-		return "", fmt.Errorf("--image is %s, but verdicts are about digests: omit the tag, or use the digest that landwaiter verify --digest prints", s.image)
+		return "",
+			fmt.Errorf("--image is %s, but verdicts are about digests: omit the tag, or use the digest that landwaiter verify --digest prints",
+				s.image)
 	}
 	if ref.Digest == "" {
 		return ref.Name(), nil
@@ -272,13 +274,15 @@ const maxShownReason = 2048
 const unopened = "unopened"
 
 func printableListing(namespace verify.Namespace, found cache.Listing, now time.Time) printedListing {
-	listing := printedListing{Namespace: namespace.Label(), Entries: []printedEntry{}, Keys: found.Keys, Unopened: found.Unopened, LeftOff: found.LeftOff}
+	listing := printedListing{Namespace: namespace.Label(), Entries: []printedEntry{}, Keys: found.Keys, Unopened: found.Unopened,
+		LeftOff: found.LeftOff}
 	for _, e := range found.Entries {
 		if e.Unopened != nil {
 			listing.Entries = append(listing.Entries, printedEntry{Kind: e.Kind, Verdict: unopened, Reason: e.Unopened.Error()})
 			continue
 		}
-		entry := printedEntry{Kind: e.Kind, Image: e.Image, Verdict: e.Verdict.Outcome().String(), Reason: e.Verdict.Reasons(maxShownReason), Warning: e.Verdict.Warning,
+		entry := printedEntry{Kind: e.Kind, Image: e.Image, Verdict: e.Verdict.Outcome().String(), Reason: e.Verdict.Reasons(maxShownReason),
+			Warning: e.Verdict.Warning,
 			Expired: !now.Before(e.Expires), Written: e.Written.UTC().Format(time.RFC3339), Expires: e.Expires.UTC().Format(time.RFC3339),
 			NamespaceUID: e.UID, Generation: e.Generation, Version: e.Program, age: now.Sub(e.Written), left: e.Expires.Sub(now)}
 		if e.Verdict.Policy.Name != "" {

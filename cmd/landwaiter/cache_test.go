@@ -12,7 +12,8 @@ import (
 
 func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 	server := miniredis.RunT(t)
-	for name, value := range map[string]string{"landwaiter:team-a:verdict:1": "12345", "landwaiter:team-a:verdict:2": "1", "landwaiter:team-ab:verdict:3": "12", "landwaiter:-:verdict:4": "123", "other:x": "1"} {
+	for name, value := range map[string]string{"landwaiter:team-a:verdict:1": "12345", "landwaiter:team-a:verdict:2": "1", "landwaiter:team-ab:verdict:3": "12",
+		"landwaiter:-:verdict:4": "123", "other:x": "1"} {
 		require.NoError(t, server.Set(name, value))
 	}
 	do := func(want int, args ...string) string {
@@ -21,7 +22,9 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		return out.String() + complaints.String()
 	}
 	url := "redis://" + server.Addr()
-	require.JSONEq(t, `{"namespaces":[{"namespace":"-","keys":1,"bytes":3},{"namespace":"team-a","keys":2,"bytes":6},{"namespace":"team-ab","keys":1,"bytes":2}],"keys":4,"bytes":11}`, do(program.ExitOK, "show", "--redis-url", url, "-o", "json"))
+	require.JSONEq(t,
+		`{"namespaces":[{"namespace":"-","keys":1,"bytes":3},{"namespace":"team-a","keys":2,"bytes":6},{"namespace":"team-ab","keys":1,"bytes":2}],"keys":4,`+
+			`"bytes":11}`, do(program.ExitOK, "show", "--redis-url", url, "-o", "json"))
 	require.Contains(t, do(program.ExitOK, "show", "--redis-url", url), "(all)      4     11")
 	require.Equal(t, "2 keys of team-a removed\n", do(program.ExitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
 	require.Equal(t, "0 keys of team-a removed\n", do(program.ExitOK, "purge", "--redis-url", url, "--namespace", "team-a"))

@@ -42,10 +42,12 @@ func TestACacheThatAServerFilledIsShownToWhoeverHasItsKeys(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, e.Registry.Close()) })
 	sealed, err := os.ReadFile(keys)
 	require.NoError(t, err)
-	server, _, err := service.Load(t.Context(), resources, service.Options{Redis: &service.Redis{Connection: cache.Connection{URL: "redis://" + redis.Addr()}, Keys: sealed}})
+	server, _, err := service.Load(t.Context(), resources,
+		service.Options{Redis: &service.Redis{Connection: cache.Connection{URL: "redis://" + redis.Addr()}, Keys: sealed}})
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
-	for name, want := range map[string]policy.Outcome{"[team-a]shared/app:v1": policy.Allowed, "[team-a]shared/base:v1": policy.Denied, "[team-b]shared/web:v1": policy.Allowed} {
+	for name, want := range map[string]policy.Outcome{"[team-a]shared/app:v1": policy.Allowed, "[team-a]shared/base:v1": policy.Denied,
+		"[team-b]shared/web:v1": policy.Allowed} {
 		namespace, name, _ := strings.Cut(strings.TrimPrefix(name, "["), "]")
 		ref, err := image.Parse(e.Registry.Host() + "/" + name)
 		require.NoError(t, err)
@@ -109,7 +111,9 @@ func TestShowRefusesWhatItCannotAnswer(t *testing.T) {
 		require.Contains(t, commanded(t, program.ExitUsage, append([]string{"cache", "show", "--redis-url", url}, args...)...), says)
 	}
 	require.Contains(t, commanded(t, program.ExitUsage, "cache", "show", "-n", "team-a", "--redis-key-file", keys), "no Redis is given")
-	require.Contains(t, commanded(t, program.ExitOK, "cache", "show", "-n", "team-a", "--redis-key-file", keys, "--redis-url", url, "--image", "r.example.com:5000/app"), "0 keys of team-a")
+	require.Contains(t,
+		commanded(t, program.ExitOK, "cache", "show", "-n", "team-a", "--redis-key-file", keys, "--redis-url", url, "--image", "r.example.com:5000/app"),
+		"0 keys of team-a")
 	server.Close()
 	require.Contains(t, commanded(t, program.ExitUnavailable, "cache", "show", "-n", "team-a", "--redis-key-file", keys, "--redis-url", url), "find keys")
 }

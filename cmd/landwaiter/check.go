@@ -80,15 +80,20 @@ Exit codes (64 and 69: see landwaiter --help):
 	uses(cmd, 5*time.Minute, flagOutput, flagAccount)
 	f := cmd.Flags()
 	f.BoolVar(&flags.tenants, "tenants", false, "compare all Tenants with the cluster")
-	f.StringVar(&flags.tenant, "tenant", "", "compare this Tenant with the cluster; with --isolation, impersonate only its people and ServiceAccounts")
+	f.StringVar(&flags.tenant, "tenant", "", "compare this Tenant with the cluster; with --isolation, impersonate only its people and "+
+		"ServiceAccounts")
 	f.BoolVar(&flags.tries, "isolation", false, "impersonate teams, and send dry-run requests that must be refused")
 	f.StringVar(&flags.isolation.Other, "other", "", "with --isolation, the only Tenant to try to reach")
 	f.StringVar(&flags.isolation.As, "person", "", "with --isolation, another user of --tenant to impersonate")
 	f.StringSliceVar(&flags.isolation.Groups, "group", nil, "group of the user of --person (repeatable)")
-	f.StringVar(&flags.options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper, for a webhook that references no Service")
-	f.StringSliceVar(&flags.options.Exempt, "exempt-namespace", nil, "namespace that you exempt on purpose, in addition to system namespaces (repeatable)")
-	f.StringSliceVar(&flags.options.ExemptImages, "exempt-image", nil, "entry of exemptImages of a constraint that you exempt on purpose (repeatable)")
-	f.StringVar(&flags.clusterResources, program.ClusterResourcesFlag, "", "namespace of the Secrets that Cluster… resources in files reference")
+	f.StringVar(&flags.options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system",
+		"namespace of Gatekeeper, for a webhook that references no Service")
+	f.StringSliceVar(&flags.options.Exempt, "exempt-namespace", nil,
+		"namespace that you exempt on purpose, in addition to system namespaces (repeatable)")
+	f.StringSliceVar(&flags.options.ExemptImages, "exempt-image", nil,
+		"entry of exemptImages of a constraint that you exempt on purpose (repeatable)")
+	f.StringVar(&flags.clusterResources, program.ClusterResourcesFlag, "",
+		"namespace of the Secrets that Cluster… resources in files reference")
 	f.BoolVar(&flags.strict, "strict", false, "also exit with code 1 if there are notes")
 	return cmd
 }
@@ -134,7 +139,8 @@ func (f *checkFlags) files(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	return f.end(cmd, printedFindings{Findings: report.Findings, Checked: printedChecked{Resources: report.Resources, Ignored: report.Ignored}})
+	return f.end(cmd,
+		printedFindings{Findings: report.Findings, Checked: printedChecked{Resources: report.Resources, Ignored: report.Ignored}})
 }
 
 // cluster checks a cluster.
@@ -178,7 +184,8 @@ func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (che
 
 // examined checks an installation, as the command and the page do. Config is the
 // configuration of reader.
-func examined(ctx context.Context, reader *live.Person, config *rest.Config, options check.Options, schemas resource.Schemas) (*check.Inventory, check.Report, error) {
+func examined(ctx context.Context, reader *live.Person, config *rest.Config, options check.Options,
+	schemas resource.Schemas) (*check.Inventory, check.Report, error) {
 	options.Asker, options.Outages, options.Review = check.NewAsker(config), outages(reader), conditions.ReviewStored
 	inventory, err := check.Read(ctx, reader.Client(), options, time.Now())
 	if err != nil {
@@ -192,7 +199,9 @@ func outages(reader *live.Person) check.Outages {
 	return func(ctx context.Context) (found []check.Outage, missing string, err error) {
 		all, rights, err := reader.Outages(ctx, time.Now())
 		for _, o := range all {
-			found = append(found, check.Outage{Namespace: string(o.Namespace), Registry: o.Registry, Count: o.Count, Since: o.First, Last: o.Last, Reason: o.Reason, Remedy: o.Remedy, Answered: o.Answered})
+			found = append(found,
+				check.Outage{Namespace: string(o.Namespace), Registry: o.Registry, Count: o.Count, Since: o.First, Last: o.Last, Reason: o.Reason,
+					Remedy: o.Remedy, Answered: o.Answered})
 		}
 		for _, right := range rights {
 			missing = right.Verb + " " + right.Resource.String()
@@ -232,7 +241,8 @@ func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *
 
 // own checks a namespace of the person's own team, and its home namespace. Without --namespace, --tenant checks the
 // home namespace alone. refused is why the whole cluster is not checked.
-func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.Engine, refused error) ([]resource.Finding, []resource.Unchecked, error) {
+func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.Engine,
+	refused error) ([]resource.Finding, []resource.Unchecked, error) {
 	name, namespace := f.tenant, ""
 	if name == "" || *f.by.Namespace != "" {
 		_, ns, err := f.by.scope(false)
@@ -275,7 +285,8 @@ func (f *checkFlags) isolated(ctx context.Context, cmd *cobra.Command, config *r
 		return &program.Exit{Code: program.ExitDenied, Err: err}
 	}
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("you lack permissions: to read Tenants (ClusterRole landwaiter-cluster-admin) and namespaces, and to impersonate users, groups and serviceaccounts: %w", err)
+		err = fmt.Errorf("you lack permissions: to read Tenants (ClusterRole landwaiter-cluster-admin) and namespaces, and to impersonate "+
+			"users, groups and serviceaccounts: %w", err)
 	}
 	if err != nil && len(results) == 0 {
 		return failed(err)

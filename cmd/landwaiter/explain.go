@@ -43,7 +43,8 @@ func (x printedExplanations) show(s *screen) {
 
 // explainAll verifies images, one after the other, each within timeout, and returns the explanation of each verdict.
 // Invalid references are denied, as by the server.
-func (f *verifyFlags) explainAll(ctx context.Context, by rules, questions []live.Use, timeout time.Duration) (printedExplanations, []verify.Result) {
+func (f *verifyFlags) explainAll(ctx context.Context, by rules, questions []live.Use,
+	timeout time.Duration) (printedExplanations, []verify.Result) {
 	all := printedExplanations{Results: []printedExplanation{}}
 	var results []verify.Result
 	for _, q := range questions {
@@ -62,7 +63,8 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 	began := time.Now()
 	result := by.verifyAll(ctx, []live.Use{q})[0]
 	took := time.Since(began)
-	e := printedExplanation{printedResult: printable(q.Image, result), Resources: live.Choices(snapshot, q.Namespace), Locations: mapped(result.Looked, printableLocation),
+	e := printedExplanation{printedResult: printable(q.Image, result), Resources: live.Choices(snapshot, q.Namespace),
+		Locations:  mapped(result.Looked, printableLocation),
 		Generation: snapshot.For(q.Namespace).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
 	if ref, err := image.Parse(q.Image); f.compare && err == nil {
 		e.Origin = printableOrigin(live.CompareOrigin(ctx, snapshot, q.Namespace, ref))
@@ -72,7 +74,8 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 
 // verdict returns the part of a verdict with the denials and the fix.
 func (r printedResult) verdict() policy.Verdict {
-	return policy.Verdict{Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact, Others: r.Others, More: r.More}
+	return policy.Verdict{Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact,
+		Others: r.Others, More: r.More}
 }
 
 // text returns the denials and the fix, for a table.

@@ -70,7 +70,8 @@ func (p printedFindings) show(s *screen) {
 		s.wrapped("    ", "    ", strings.Join(u.IDs, ", "))
 	}
 	if lacking {
-		s.line("Only those who look after the installation can check this: a cluster admin gives them ClusterRole landwaiter-checker, which reads the rules of all teams.")
+		s.line("Only those who look after the installation can check this: a cluster admin gives them ClusterRole landwaiter-checker, which " +
+			"reads the rules of all teams.")
 	}
 	var checked []string
 	for _, counted := range []struct {
@@ -136,7 +137,8 @@ func showCases(s *screen, cases []printedCase) {
 	for _, c := range cases {
 		count[c.Outcome]++
 	}
-	s.line("%d held, %d not held, %d not tried; nothing was written", count[isolation.Held], count[isolation.NotHeld], count[isolation.NotTried])
+	s.line("%d held, %d not held, %d not tried; nothing was written", count[isolation.Held], count[isolation.NotHeld],
+		count[isolation.NotTried])
 	s.line("")
 }
 

@@ -32,7 +32,8 @@ type serviceFlags struct {
 
 // registerServer declares the flags that locate the server and describe how it runs.
 func (f *serviceFlags) registerServer(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "flag of landwaiter-server serve that changes verdicts, FLAG or FLAG=VALUE, such as egress-host=ocsp.example.com (repeatable)")
+	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "flag of landwaiter-server serve that changes verdicts, FLAG or FLAG=VALUE, "+
+		"such as egress-host=ocsp.example.com (repeatable)")
 }
 
 // parseServed reads which server is meant, and its flags from --serve-flag.
@@ -102,7 +103,8 @@ func (f *serviceFlags) report(stderr io.Writer, namespace verify.Namespace, load
 		program.Say(stderr, "%s: %s", said, f.unknown(string(namespace), loaded))
 	}
 	if f.strict && wrong > 0 {
-		return &program.Exit{Code: program.ExitUndecided, Err: fmt.Errorf("--strict: no image was verified, because %s has the errors above", f.configDir)}
+		return &program.Exit{Code: program.ExitUndecided,
+			Err: fmt.Errorf("--strict: no image was verified, because %s has the errors above", f.configDir)}
 	}
 	return nil
 }

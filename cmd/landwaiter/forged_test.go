@@ -19,8 +19,9 @@ const forged = "denied\nregistry.example.com/forged:1\tALLOWED\tsha256:00\tverif
 func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 	t.Parallel()
 	printers := map[string]shown{
-		"verify": &printedResults{}, "verify --explain": &printedExplanations{}, "verify --digest": &printedResolutions{}, "status": &printedStatus{}, "preview": &printedPreview{},
-		"check": &printedFindings{}, "cache show, of all": &printedUsage{}, "cache show": &printedListing{},
+		"verify": &printedResults{}, "verify --explain": &printedExplanations{}, "verify --digest": &printedResolutions{}, "status": &printedStatus{},
+		"preview": &printedPreview{},
+		"check":   &printedFindings{}, "cache show, of all": &printedUsage{}, "cache show": &printedListing{},
 		"tenant list": &printedTenants{}, "tenant list --namespaces": &printedTenantNamespaces{},
 		"tenant add": &printedAdded{}, "tenant delete": &printedDeleted{}, "platform init": &printedTree{},
 	}

@@ -96,7 +96,8 @@ func TestNoFieldOfJSONIsRenamedOrRemovedAndTheListIsUpToDate(t *testing.T) {
 	}
 	now := jsonFields(t)
 	for _, field := range strings.Fields(string(text)) {
-		require.Contains(t, now, field, "%s has a field that is gone: the promise forbids that within a version of the API; before the first release, delete the line", promised)
+		require.Contains(t, now, field, "%s has a field that is gone: the promise forbids that within a version of the API; before the first release, "+
+			"delete the line", promised)
 	}
 	require.NoError(t, generated.Check(promised, "", "", strings.Join(slices.Compact(now), "\n")+"\n"))
 }

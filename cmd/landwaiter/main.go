@@ -42,11 +42,14 @@ Exit codes of every command:
   landwaiter check ./config/samples`,
 	}
 	by.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's certificate" // the glossary's word
+	// the glossary's word
+	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API " +
+		"server's certificate"
 	by.register(root.PersistentFlags())
 	root.PersistentPreRunE = by.check
 	hideShared(root)
-	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newCheck(by), newUI(by), newSupport(by), newCache(by), newTenant(by), newPlatform(by), newTrust(by), newOptions(), newVersion(by))
+	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newCheck(by), newUI(by), newSupport(by), newCache(by),
+		newTenant(by), newPlatform(by), newTrust(by), newOptions(), newVersion(by))
 }
 
 func newOptions() *cobra.Command {
@@ -75,7 +78,9 @@ the context, the cluster, the user (including --as) and the namespace.`,
 
 // group returns a command that only has other commands.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: name, Short: short, Args: program.OnlyCommands, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd := &cobra.Command{Use: name, Short: short, Args: program.OnlyCommands, RunE: func(cmd *cobra.Command, _ []string) error {
+		return cmd.Help()
+	}}
 	cmd.AddCommand(commands...)
 	return cmd
 }

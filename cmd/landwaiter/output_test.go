@@ -14,7 +14,8 @@ import (
 func TestVerifySaysWhichExceptionAllowsAnImage(t *testing.T) {
 	plain := verify.Result{Verdict: judged.As(policy.Allowed, policy.Verdict{})}
 	require.Nil(t, printable("app", plain).Exception)
-	plain.Exception, plain.ExceptionEnds = policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "x"}, time.Date(2026, 11, 23, 1, 0, 0, 0, time.FixedZone("CET", 3600))
+	plain.Exception, plain.ExceptionEnds = policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "x"},
+		time.Date(2026, 11, 23, 1, 0, 0, 0, time.FixedZone("CET", 3600))
 	require.Equal(t, &printedException{printedRef{Kind: "Exception", Namespace: "team-a", Name: "x"}, "2026-11-23T00:00:00Z"}, printable("app", plain).Exception)
 }
 

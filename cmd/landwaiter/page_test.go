@@ -91,7 +91,8 @@ func pageExamples(t *testing.T) map[string]string {
 		require.Contains(t, []int{program.ExitOK, program.ExitDenied}, code, complaints.String())
 		var any map[string]any
 		require.NoError(t, json.Unmarshal(out.Bytes(), &any), "the top of every result is an object, which may get more fields")
-		command := strings.NewReplacer(redis.Addr(), "redis.example.com:6379", filled.Addr(), "redis.example.com:6379").Replace(strings.Join(append(args, "-o", "json"), " "))
+		command := strings.NewReplacer(redis.Addr(), "redis.example.com:6379", filled.Addr(), "redis.example.com:6379").
+			Replace(strings.Join(append(args, "-o", "json"), " "))
 		examples[name] = fmt.Sprintf("\n```json\n$ landwaiter %s\n%s```\n\n", stable(command), stable(out.String()))
 	}
 	return examples
@@ -114,8 +115,11 @@ func cached(t *testing.T, address, keyFile string) {
 	go func() { ended <- shared.Run(ctx) }()
 	digest := strings.Repeat("0", 64)
 	cache.Chain{Memory: memory, Redis: shared}.Put(t.Context(),
-		verify.Key{Namespace: "team-c", Kind: verify.KindVerdict, UID: "0d7a1c52-2c0f-4a44-9f0b-6c1f2b6d3e10", Generation: digest, Image: "registry.example.com/team-c/app@sha256:" + digest},
-		verify.Entry{Verdict: judged.As(policy.Denied, policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "default"}, Reason: "no signature was found"})}, time.Hour)
+		verify.Key{Namespace: "team-c", Kind: verify.KindVerdict, UID: "0d7a1c52-2c0f-4a44-9f0b-6c1f2b6d3e10", Generation: digest,
+			Image: "registry.example.com/team-c/app@sha256:" + digest},
+		verify.Entry{
+			Verdict: judged.As(policy.Denied,
+				policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "default"}, Reason: "no signature was found"})}, time.Hour)
 	require.Eventually(t, func() bool { listed, err := client.DBSize(ctx).Result(); return err == nil && listed == 1 }, time.Minute, time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)

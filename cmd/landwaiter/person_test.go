@@ -108,10 +108,13 @@ func TestWhatAPersonCannotReadIsSaidOnceBeforeTheAnswers(t *testing.T) {
 			"you cannot read everything that decides in namespace team-a, so the images there are undecided:",
 			"- you cannot list clusterverifiers, clusterstores; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader",
 			"with the role edit in the namespace, you can also ask the server, which creates nothing: " + live.State{}.AskServer("team-a")}},
-		"a Secret": {problems: []resource.Problem{{Source: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "x"}, Reason: policy.ReasonUnreadable, Message: "you cannot get it"}}, says: []string{
-			"with the role edit in the namespace, you can also ask the server, which creates nothing: " + live.State{}.AskServer("team-a")}},
+		"a Secret": {
+			problems: []resource.Problem{{Source: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "x"}, Reason: policy.ReasonUnreadable,
+				Message: "you cannot get it"}}, says: []string{
+				"with the role edit in the namespace, you can also ask the server, which creates nothing: " + live.State{}.AskServer("team-a")}},
 	} {
-		state := live.State{Namespaces: []verify.Namespace{"team-a"}, Objects: resource.Objects{Person: true, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}}}}
+		state := live.State{Namespaces: []verify.Namespace{"team-a"},
+			Objects: resource.Objects{Person: true, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}}}}
 		for kind, plural := range c.unread {
 			state.Rights = append(state.Rights, list(plural))
 			state.Objects.Unreadable = append(state.Objects.Unreadable, resource.Unreadable{Source: policy.ObjectRef{Kind: kind}, Why: list(plural).String()})
@@ -123,8 +126,10 @@ func TestWhatAPersonCannotReadIsSaidOnceBeforeTheAnswers(t *testing.T) {
 
 func TestCheckNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you cannot list things"}}}))
-	require.Equal(t, "not checked: you cannot list things:\n    AuditOff, CacheTTL\nOnly those who look after the installation can check this: a cluster admin gives them ClusterRole landwaiter-checker, which reads the rules of all teams.\n0 findings, 2 kinds not checked\n", out.String())
+	require.NoError(t,
+		show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you cannot list things"}}}))
+	require.Equal(t, "not checked: you cannot list things:\n    AuditOff, CacheTTL\nOnly those who look after the installation can check this: a cluster admin "+
+		"gives them ClusterRole landwaiter-checker, which reads the rules of all teams.\n0 findings, 2 kinds not checked\n", out.String())
 	out.Reset()
 	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}))
 	require.NotContains(t, out.String(), "landwaiter-checker")
@@ -148,7 +153,9 @@ func TestAMessageForgesNoFix(t *testing.T) {
 func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
 	var out bytes.Buffer
 	command := "kubectl patch " + strings.Repeat("x ", tableWidth)
-	require.NoError(t, show(&out, printedFindings{Findings: []printedFault{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}))
+	require.NoError(t,
+		show(&out,
+			printedFindings{Findings: []printedFault{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}))
 	require.Contains(t, out.String(), "\n  fix: "+command+"\n")
 	for line := range strings.Lines(out.String()) {
 		if !strings.HasPrefix(line, "  fix:") {
@@ -176,11 +183,12 @@ func TestFlagsOfKubectlSayWhichClusterIsAskedAndAsWhom(t *testing.T) {
 		host, token, as, namespace, fails string
 		groups                            []string
 	}{
-		"the current context":       {host: "https://east.example.com", token: "a", namespace: "team-a"},
-		"another context":           {args: []string{"--context", "two"}, host: "https://west.example.com", token: "b", namespace: "default"},
-		"another cluster":           {args: []string{"--cluster", "west"}, host: "https://west.example.com", token: "a", namespace: "team-a"},
-		"another user":              {args: []string{"--user", "bob"}, host: "https://east.example.com", token: "b", namespace: "team-a"},
-		"as somebody else":          {args: []string{"--as", "eve", "--as-group", "devs", "--as-group", "ops"}, host: "https://east.example.com", token: "a", as: "eve", groups: []string{"devs", "ops"}, namespace: "team-a"},
+		"the current context": {host: "https://east.example.com", token: "a", namespace: "team-a"},
+		"another context":     {args: []string{"--context", "two"}, host: "https://west.example.com", token: "b", namespace: "default"},
+		"another cluster":     {args: []string{"--cluster", "west"}, host: "https://west.example.com", token: "a", namespace: "team-a"},
+		"another user":        {args: []string{"--user", "bob"}, host: "https://east.example.com", token: "b", namespace: "team-a"},
+		"as somebody else": {args: []string{"--as", "eve", "--as-group", "devs", "--as-group", "ops"}, host: "https://east.example.com", token: "a",
+			as: "eve", groups: []string{"devs", "ops"}, namespace: "team-a"},
 		"another namespace":         {args: []string{"-n", "team-b"}, host: "https://east.example.com", token: "a", namespace: "team-b"},
 		"all namespaces":            {all: true, host: "https://east.example.com", token: "a"},
 		"a namespace and all":       {args: []string{"-n", "team-b"}, all: true, fails: "cannot be used together"},

@@ -13,7 +13,8 @@ import (
 )
 
 func newPlatform(by person) *cobra.Command {
-	return group("platform", "Create and check the Git repository of a platform", newPlatformInit(by), newPlatformScaffold(by), newPlatformCheck(by), newPlatformBootstrap())
+	return group("platform", "Create and check the Git repository of a platform", newPlatformInit(by), newPlatformScaffold(by),
+		newPlatformCheck(by), newPlatformBootstrap())
 }
 
 // writeOptions configure how a tree is written.
@@ -68,7 +69,8 @@ func (p printedTree) show(s *screen) {
 	if p.DryRun {
 		suffix = " (dry run: nothing was written)"
 	}
-	s.line("%s: %d created, %d changed, %d unchanged%s", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed, p.Unchanged, suffix)
+	s.line("%s: %d created, %d changed, %d unchanged%s", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed,
+		p.Unchanged, suffix)
 }
 
 // maxGiven bounds a file that a flag names.

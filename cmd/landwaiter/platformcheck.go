@@ -57,11 +57,13 @@ Exit codes (64 and 69: see landwaiter --help):
 		Example: `  landwaiter platform check .`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintResources, Signer: judgeSigner, Near: policy.Nearest, MayAllow: mayAllow})
+			report, err := scaffold.Check(cmd.Context(), args[0],
+				scaffold.CheckOptions{Resources: lintResources, Signer: judgeSigner, Near: policy.Nearest, MayAllow: mayAllow})
 			if err != nil {
 				return unusable(err)
 			}
-			found := printedFindings{Findings: report.Findings, Checked: printedChecked{Kustomizations: report.Kustomizations, Clusters: report.Clusters}}
+			found := printedFindings{Findings: report.Findings,
+				Checked: printedChecked{Kustomizations: report.Kustomizations, Clusters: report.Clusters}}
 			if err := by.output.print(cmd, found.whole()); err != nil {
 				return err
 			}

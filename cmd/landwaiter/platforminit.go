@@ -51,7 +51,8 @@ Exit codes (64 and 69: see landwaiter --help):
 	}
 	cmd.Flags().StringVar((*string)(&told.Layout), "layout", "", "layout: flux, groups, arc or demo (empty: the layout of the tree, or flux)")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "file that replaces .landwaiter.yaml of the tree, or - for standard input")
-	cmd.Flags().StringArrayVar(&told.Settings.Values, "set", nil, "FIELD=VALUE to add to .landwaiter.yaml, such as environments=dev or enforcement=deny (repeatable)")
+	cmd.Flags().StringArrayVar(&told.Settings.Values, "set", nil, "FIELD=VALUE to add to .landwaiter.yaml, such as environments=dev or "+
+		"enforcement=deny (repeatable)")
 	uses(cmd, 0, flagOutput, flagDryRun, flagForce)
 	return cmd
 }

@@ -110,7 +110,8 @@ func (f *scaffoldFlags) check(cmd *cobra.Command) error {
 	if err := noKubectlFlag(cmd, "cluster", "--place %s names a cluster"); err != nil {
 		return err
 	}
-	for flag, forOwn := range map[string]bool{"layout": true, "signing-key": true, "images": true, "git-auth": false, "git-auth-out": false, "shared": false, "without-helm": false} {
+	for flag, forOwn := range map[string]bool{"layout": true, "signing-key": true, "images": true, "git-auth": false, "git-auth-out": false,
+		"shared": false, "without-helm": false} {
 		switch {
 		case !cmd.Flags().Changed(flag) || forOwn == f.own:
 		case forOwn:
@@ -150,7 +151,8 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, dir string, tenant *v1b
 	if team.WithoutApp = f.withoutHelm; !f.withoutHelm {
 		team.App = f.app
 	}
-	added, err := scaffold.Addition{Dir: dir, Team: team, Whole: len(f.files) > 0, Settings: f.settings, Login: login, Write: f.by.writeOptions(),
+	added, err := scaffold.Addition{Dir: dir, Team: team, Whole: len(f.files) > 0, Settings: f.settings, Login: login,
+		Write: f.by.writeOptions(),
 		Read: func(file string) ([]*v1beta1.Tenant, error) {
 			found, err := readTenants(cmd, []string{file})
 			return found.tenants, err
@@ -168,7 +170,8 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, dir string, tenant *v1b
 // sayLogin describes the state of the login, for which a person has to do something.
 func sayLogin(stderr io.Writer, added scaffold.Added, out string) {
 	if added.Kept != "" {
-		program.Say(stderr, "Secret %s of an earlier run was kept; to create a new one, delete %s and run the command again", added.Kept, added.KeptIn)
+		program.Say(stderr, "Secret %s of an earlier run was kept; to create a new one, delete %s and run the command again",
+			added.Kept, added.KeptIn)
 	}
 	if added.DeployKey != "" {
 		program.Say(stderr, "Add this read-only deploy key to the team's repository:")
@@ -181,7 +184,8 @@ func sayLogin(stderr io.Writer, added scaffold.Added, out string) {
 
 // ownRepository writes the team's own repository.
 func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, dir string, tenant *v1beta1.Tenant) error {
-	repository := scaffold.Repository{Layout: scaffold.Layout(f.layout), Tenant: tenant, Places: f.places, App: f.app, Images: f.images, Revision: program.Revision()}
+	repository := scaffold.Repository{Layout: scaffold.Layout(f.layout), Tenant: tenant, Places: f.places, App: f.app, Images: f.images,
+		Revision: program.Revision()}
 	own := scaffold.Own{Dir: dir, Repository: repository, SigningKey: f.signingKey, Write: f.by.writeOptions(), Lint: lintText}
 	if len(f.files) == 1 && f.files[0] != "-" {
 		own.From = f.files[0]

@@ -85,10 +85,12 @@ Exit codes (64 and 69: see landwaiter --help):
 	}
 	flags.service.registerServer(cmd)
 	registerAll(cmd, &flags.allNamespaces)
-	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil, "file or directory with the changed objects, or - for standard input (repeatable)")
+	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil,
+		"file or directory with the changed objects, or - for standard input (repeatable)")
 	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object to remove (repeatable)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "also print images with an unchanged verdict")
-	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "allow the change to send Secrets of the cluster to servers that do not receive them now")
+	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "allow the change to send Secrets of the cluster to servers that do not "+
+		"receive them now")
 	uses(cmd, 10*time.Minute, flagOutput, flagAccount)
 	return cmd
 }
@@ -130,7 +132,8 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, program.Failed(err)
 	}
-	l := &look{previewFlags: f, stderr: cmd.ErrOrStderr(), progress: cmd.ErrOrStderr(), words: flagWords(), person: person, change: change, failed: failed}
+	l := &look{previewFlags: f, stderr: cmd.ErrOrStderr(), progress: cmd.ErrOrStderr(), words: flagWords(), person: person,
+		change: change, failed: failed}
 	if err := l.all(ctx, namespace); err != nil {
 		return printedPreview{}, err
 	}
@@ -239,10 +242,12 @@ func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 	}
 	l.missing = append(l.missing, missing...)
 	if len(l.rows) == 0 { // it is unknown whether it is a home namespace
-		l.missing = append(l.missing, slices.DeleteFunc(slices.Clone(l.before.Rights), func(r live.Right) bool { return r.Resource.Resource != "tenants" })...)
+		l.missing = append(l.missing,
+			slices.DeleteFunc(slices.Clone(l.before.Rights), func(r live.Right) bool { return r.Resource.Resource != "tenants" })...)
 	}
 	if len(others) > 0 {
-		program.Say(l.stderr, "note: %s is the home namespace of a Tenant; its rules also apply in %s", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
+		program.Say(l.stderr, "note: %s is the home namespace of a Tenant; its rules also apply in %s", home,
+			strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
 	}
 	for _, other := range others {
 		if err := l.at(ctx, live.Scope{Namespaces: []verify.Namespace{other}}); err != nil {
@@ -270,7 +275,9 @@ func (f *previewFlags) change(ctx context.Context, stdin io.Reader, stderr io.Wr
 			return live.Change{}, fmt.Errorf("the input is empty: %s has no object", strings.Join(f.service.files, ", "))
 		}
 		if len(f.deleted) == 0 && empty(objects) {
-			return live.Change{}, fmt.Errorf("no object is of a kind that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter verify -f FILE", others)
+			return live.Change{},
+				fmt.Errorf("no object is of a kind that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter "+
+					"verify -f FILE", others)
 		}
 		if others > 0 {
 			program.Say(stderr, "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
@@ -324,7 +331,8 @@ func judge(ctx context.Context, l *look, options service.Options, uses []live.Us
 	defer s.Close()
 	next, problems := s.Rehearse(ctx, l.after.Objects)
 	// The server would answer by the rules of now, so this does not name the command that asks it.
-	for _, line := range mapped(slices.Concat(l.before.Unreadable(s.Set().Snapshot()), l.after.Unreadable(next.Set().Snapshot())), program.Plain) {
+	for _, line := range mapped(slices.Concat(l.before.Unreadable(s.Set().Snapshot()), l.after.Unreadable(next.Set().Snapshot())),
+		program.Plain) {
 		if !slices.Contains(l.told, line) {
 			l.told = append(l.told, line)
 			program.Say(l.stderr, "%s", line)
@@ -362,7 +370,8 @@ func (l *look) warn(scope live.Scope) {
 		return
 	}
 	if l.change.ClusterScoped() {
-		program.Say(l.stderr, "note: the change has cluster-scoped resources, but preview only covered namespace %s; %s", scope.Namespaces[0], l.words.whole)
+		program.Say(l.stderr, "note: the change has cluster-scoped resources, but preview only covered namespace %s; %s",
+			scope.Namespaces[0], l.words.whole)
 	}
 	touched := l.change.Objects.InNamespaces()
 	for _, ref := range l.change.Delete {

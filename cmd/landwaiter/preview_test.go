@@ -26,20 +26,25 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 		scope  live.Scope
 		says   string
 	}{
-		"a cluster-scoped resource":            {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, one, cluster},
-		"one that cannot be read":              {live.Change{Objects: resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "x"}}}}}, one, cluster},
-		"one that is deleted":                  {live.Change{Delete: []policy.ObjectRef{{Kind: "ClusterVerifier", Name: "x"}}}, one, cluster},
-		"the whole cluster":                    {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, all, ""},
-		"a resource of another namespace":      {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere}}}, one, "note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
-		"an identity that nobody has":          {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{keyless("acme/.*")}}}, one, "IdentityMatchesNobody"},
-		"an identity that somebody has":        {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{keyless(`https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v.*`)}}}, one, ""},
-		"one of another namespace, is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "Verifier", Namespace: "team-b", Name: "x"}}}, one, "note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
+		"a cluster-scoped resource": {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, one, cluster},
+		"one that cannot be read": {
+			live.Change{Objects: resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "x"}}}}}, one, cluster},
+		"one that is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "ClusterVerifier", Name: "x"}}}, one, cluster},
+		"the whole cluster":   {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, all, ""},
+		"a resource of another namespace": {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere}}}, one,
+			"note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
+		"an identity that nobody has": {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{keyless("acme/.*")}}}, one,
+			"IdentityMatchesNobody"},
+		"an identity that somebody has": {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{keyless(`https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v.*`)}}}, one, ""},
+		"one of another namespace, is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "Verifier", Namespace: "team-b", Name: "x"}}}, one,
+			"note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said strings.Builder
 			(&look{stderr: &said, words: flagWords(), change: c.change, looked: c.scope.Namespaces}).warn(c.scope)
 			if c.says == string(policy.ReasonIdentityMatchesNobody) {
-				require.Contains(t, said.String(), "warning: Verifier team-a/release: IdentityMatchesNobody: spec.cosign.keyless.identities[0]: no signer has this identity")
+				require.Contains(t, said.String(), "warning: Verifier team-a/release: IdentityMatchesNobody: spec.cosign.keyless.identities[0]: no signer "+
+					"has this identity")
 				return
 			}
 			require.Equal(t, c.says, said.String())
@@ -99,5 +104,6 @@ func TestAPreviewOfNothingSaysThatNothingWasJudged(t *testing.T) {
 	row.Lost = []live.Loss{{Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "own"}, Rule: 2}}
 	var lost strings.Builder
 	require.NoError(t, show(&lost, printablePreview([]live.Row{row}, nil, false)))
-	require.Contains(t, lost.String(), "No verdict would change.\n\n1 image is no longer judged by rule 2 of VerificationPolicy team-a/own, which matched it: team-a r/x\n")
+	require.Contains(t, lost.String(), "No verdict would change.\n\n1 image is no longer judged by rule 2 of VerificationPolicy team-a/own, which matched "+
+		"it: team-a r/x\n")
 }

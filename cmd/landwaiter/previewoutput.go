@@ -70,8 +70,9 @@ func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPr
 
 func printableAnswer(r verify.Result) printedAnswer {
 	v := r.Verdict
-	return printedAnswer{Answer: live.AnswerOf(r), Policy: v.Policy, Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation,
-		Command: v.Command, Contact: v.Contact, Others: v.Others, More: v.More}
+	return printedAnswer{Answer: live.AnswerOf(r), Policy: v.Policy, Exception: printableException(r), Reason: v.Reason, Warning: v.Warning,
+		Remediation: v.Remediation,
+		Command:     v.Command, Contact: v.Contact, Others: v.Others, More: v.More}
 }
 
 // text returns the reason and the fix, for a table.
@@ -80,7 +81,8 @@ func (a printedAnswer) text() string {
 	if a.Answer == verify.AnswerWarned {
 		text = a.Warning
 	}
-	return policy.Verdict{Policy: a.Policy, Reason: text, Remediation: a.Remediation, Command: a.Command, Contact: a.Contact, Others: a.Others, More: a.More}.Text()
+	return policy.Verdict{Policy: a.Policy, Reason: text, Remediation: a.Remediation, Command: a.Command, Contact: a.Contact, Others: a.Others,
+		More: a.More}.Text()
 }
 
 // why explains why the verdict would change: the reason of the new one, or of the old one if
@@ -146,5 +148,6 @@ func moved(from, to int) string {
 
 // exit ends the command: known breakages override unknown verdicts.
 func (p printedPreview) exit() error {
-	return program.Answered(p.Breaks > 0, p.Unknown > 0 || len(p.Missing) > 0, "this preview is incomplete: some images could not be verified, or you cannot read them")
+	return program.Answered(p.Breaks > 0, p.Unknown > 0 || len(p.Missing) > 0,
+		"this preview is incomplete: some images could not be verified, or you cannot read them")
 }

@@ -21,13 +21,15 @@ func withLogin(status metav1.ConditionStatus, reason policy.Reason, message stri
 	store := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "registry", Generation: 2}}
 	store.Spec.Registries, store.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1beta1.Reference{{Name: "pull"}}
 	if status != "" {
-		store.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: status, Reason: string(reason), Message: message, ObservedGeneration: generation}}
+		store.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: status, Reason: string(reason), Message: message,
+			ObservedGeneration: generation}}
 	}
 	return store
 }
 
 func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
-	const refused = "spec.imagePullSecrets[0]: Secret team-a/pull cannot be read: landwaiter has no permission to read it; grant it with: kubectl create rolebinding landwaiter-reference-reader"
+	const refused = "spec.imagePullSecrets[0]: Secret team-a/pull cannot be read: landwaiter has no permission to read it; grant it with: kubectl create " +
+		"rolebinding landwaiter-reference-reader"
 	const account = "system:serviceaccount:landwaiter-system:gatekeepers"
 	yes := func(authorizationv1.LocalSubjectAccessReview) bool { return true }
 	no := func(authorizationv1.LocalSubjectAccessReview) bool { return false }
@@ -45,11 +47,16 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 		may       func(authorizationv1.LocalSubjectAccessReview) bool
 		want      string // "", "broken" or "unknown", before and after
 	}{
-		"the condition says that it cannot be read":               {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), secret: true, may: yes, want: "broken broken"},
-		"so it does, and the person may not ask":                  {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), secret: true, unread: true, want: "broken broken"},
-		"so it does, and the change replaces the Store":           {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), next: withLogin("True", "", "", 2), secret: true, want: "broken broken"},
-		"the condition is about an earlier generation":            {now: withLogin("False", policy.ReasonAccessDenied, refused, 1), secret: true, may: granted, want: " "},
-		"the condition is about another Secret":                   {now: withLogin("False", policy.ReasonAccessDenied, "Secret team-a/pull-2 cannot be read", 2), secret: true, may: granted, want: " "},
+		"the condition says that it cannot be read": {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), secret: true, may: yes,
+			want: "broken broken"},
+		"so it does, and the person may not ask": {now: withLogin("False", policy.ReasonAccessDenied, refused, 2), secret: true, unread: true,
+			want: "broken broken"},
+		"so it does, and the change replaces the Store": {now: withLogin("False", policy.ReasonAccessDenied, refused, 2),
+			next: withLogin("True", "", "", 2), secret: true, want: "broken broken"},
+		"the condition is about an earlier generation": {now: withLogin("False", policy.ReasonAccessDenied, refused, 1), secret: true,
+			may: granted, want: " "},
+		"the condition is about another Secret": {now: withLogin("False", policy.ReasonAccessDenied, "Secret team-a/pull-2 cannot be read", 2),
+			secret: true, may: granted, want: " "},
 		"the Store is ready, and the person may not ask":          {now: withLogin("True", "Ready", "", 2), secret: true, want: " "},
 		"the Store was ready, and the person may not ask":         {now: withLogin("True", "Ready", "", 1), secret: true, want: "unknown unknown"},
 		"the server may read it for a new Store":                  {next: withLogin("", "", "", 0), secret: true, may: granted, want: " "},
@@ -87,7 +94,8 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 					require.Equal(t, source, o.Broken[0].Source)
 					require.Equal(t, policy.ReasonAccessDenied, o.Broken[0].Reason)
 					if !c.unread {
-						require.EqualError(t, o.Broken[0].Err, "landwaiter has no permission to read it; grant it with: kubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:gatekeepers")
+						require.EqualError(t, o.Broken[0].Err, "landwaiter has no permission to read it; grant it with: kubectl create rolebinding landwaiter-reference-reader "+
+							"--namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:gatekeepers")
 					}
 					return "broken"
 				case len(o.Unreadable) == 1:

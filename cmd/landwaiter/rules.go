@@ -84,8 +84,10 @@ func unreadable(state live.State, snapshot *resolve.Snapshot, problems []resourc
 func (f *serviceFlags) registerRules(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files (empty: read the cluster)")
 	f.registerServer(cmd)
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "verify nothing if a resource has a problem, or if no file contains an object in the namespace")
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads that contain the images, or - for standard input (repeatable)")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "verify nothing if a resource has a problem, or if no file contains an object "+
+		"in the namespace")
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads that contain the images, or - "+
+		"for standard input (repeatable)")
 }
 
 // checkImages refuses a command line without images, or with two sources of images.
@@ -182,12 +184,15 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 
 // personState reads the rules for questions, as far as person may read them. Errors of
 // reading have the exit code of Failed.
-func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person *live.Person, questions []live.Use, failed func(error) error) (live.State, error) {
+func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person *live.Person, questions []live.Use,
+	failed func(error) error) (live.State, error) {
 	server, err := f.observe(ctx, person)
 	if err != nil {
 		return live.State{}, failed(err)
 	}
-	state, err := person.Read(ctx, live.Scope{Namespaces: mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }), ClusterResourceNamespace: f.clusterResources(server)})
+	state, err := person.Read(ctx,
+		live.Scope{Namespaces: mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }),
+			ClusterResourceNamespace: f.clusterResources(server)})
 	if err != nil {
 		return live.State{}, failed(err)
 	}

@@ -76,11 +76,13 @@ func TestDurationsHaveAUnitThatProgramsCanRead(t *testing.T) {
 }
 
 func TestCommandsToCopyAreNotBroken(t *testing.T) {
-	const grant = "kubectl create rolebinding landwaiter-reference-reader --namespace=team-a-web --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"
+	const grant = "kubectl create rolebinding landwaiter-reference-reader --namespace=team-a-web --clusterrole=landwaiter-reference-reader " +
+		"--serviceaccount=landwaiter-system:landwaiter"
 	const sign = "cosign sign --key cosign.key registry.example.com/team-a/web/app@sha256:0123456789012345678901234567890123456789012345678901234567890123"
 	var out bytes.Buffer
 	s := newScreen(&out)
-	s.row("Store team-a-web/registry", "not Ready", "AccessDenied", "Secret team-a-web/pull cannot be read: landwaiter has no permission to read it; grant it with: "+grant+"; 3 images depend on it")
+	s.row("Store team-a-web/registry", "not Ready", "AccessDenied", "Secret team-a-web/pull cannot be read: landwaiter has no permission to read it; "+
+		"grant it with: "+grant+"; 3 images depend on it")
 	s.row("team-a-web", "Deployment/web", "registry.example.com/team-a/web/app:v1", "ALLOWED", "DENIED", "no signature was found. To fix: "+sign)
 	s.wrapped("", "    ", "not shown: you cannot list pods; run: "+grant)
 	require.NoError(t, s.flush())

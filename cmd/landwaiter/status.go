@@ -112,11 +112,13 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 
 // statusExit ends the command: known problems count more than unreadable objects.
 func statusExit(status live.Status) error {
-	return program.Answered(status.NeedsAttention(), status.Unknown() || len(status.Missing) > 0, `this status is incomplete: see the lines "note" and "not shown"`)
+	return program.Answered(status.NeedsAttention(), status.Unknown() || len(status.Missing) > 0,
+		`this status is incomplete: see the lines "note" and "not shown"`)
 }
 
 func printableStatus(s live.Status) printedStatus {
-	return printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: s.Notes(), NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
+	return printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...),
+		Notes: s.Notes(), NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 }
 
 // problems keeps what needs attention.
@@ -242,7 +244,8 @@ func showNamespace(s *screen, n printedNamespace) {
 			}
 			continue
 		}
-		s.row(c.Kind, levelOf(c)+": "+cmp.Or(strings.Join(mapped(c.Applied, func(ref printedRef) string { return ref.String() + unusedIn(n, ref) }), ", "), c.Why))
+		s.row(c.Kind, levelOf(c)+": "+
+			cmp.Or(strings.Join(mapped(c.Applied, func(ref printedRef) string { return ref.String() + unusedIn(n, ref) }), ", "), c.Why))
 	}
 	if len(unknown) > 0 {
 		s.row("not known", strings.Join(unknown, ", ")+": you cannot read all resources that may apply")

@@ -23,17 +23,23 @@ import (
 func shopStatus() live.Status {
 	return live.Status{Namespaces: []live.NamespaceStatus{{
 		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
-		Rules:    []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: resolve.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
-		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "iris"}, Contact: "#iris on chat.example.com"}, {Of: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Contact: "security@example.com"}},
-		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: "2026-11-20T10:00:00Z", Looked: "2026-11-21T17:10:00Z",
+		Rules: []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: resolve.LevelCluster,
+			Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
+		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "iris"}, Contact: "#iris on chat.example.com"},
+			{Of: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Contact: "security@example.com"}},
+		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: "2026-11-20T10:00:00Z",
+			Looked:      "2026-11-21T17:10:00Z",
 			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no key of ClusterTrustStore keys verifies the signature",
 			Remediation: "sign the image with a key of ClusterTrustStore keys", Contact: "security@example.com",
 			Command: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},
-		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: "2026-11-21T09:00:00Z", Last: "2026-11-21T17:04:00Z", Workloads: []string{"Deployment/shop"},
-			Reason:  "ClusterVerificationPolicy signed requires a valid signature for release: no signature was found (looked at the tag sha256-….sig and the referrers of this digest)",
+		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: "2026-11-21T09:00:00Z", Last: "2026-11-21T17:04:00Z",
+			Workloads: []string{"Deployment/shop"},
+			Reason: "ClusterVerificationPolicy signed requires a valid signature for release: no signature was found (looked at the tag sha256-….sig and the " +
+				"referrers of this digest)",
 			Command: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/shop@sha256:…", Contact: "security@example.com"},
-			{Image: "registry.example.com/iris/cart:3", Count: 4, First: "2026-11-20T08:00:00Z", Last: "2026-11-20T08:10:00Z", Reason: "no signature was found", Remediation: "sign it",
-				Allowed: "2026-11-20T08:12:00Z"}},
+			{Image: "registry.example.com/iris/cart:3", Count: 4, First: "2026-11-20T08:00:00Z", Last: "2026-11-20T08:10:00Z", Reason: "no signature was found",
+				Remediation: "sign it",
+				Allowed:     "2026-11-20T08:12:00Z"}},
 	}}}
 }
 
@@ -48,8 +54,10 @@ func TestStatusPrintsWhatAPersonLooksFor(t *testing.T) {
 func TestStatusShowsAnOutageFirstAndWhenItIsOver(t *testing.T) {
 	status := shopStatus()
 	status.Namespaces[0].Undecided = []live.Undecided{
-		{Registry: "registry.example.com", Count: 12, First: "2026-11-21T17:00:00Z", Last: "2026-11-21T17:04:00Z", Image: "registry.example.com/iris/shop:2", Reason: "registry.example.com did not answer in time", Remediation: "landwaiter verify"},
-		{Registry: "*", Count: 1, First: "2026-11-21T17:00:00Z", Last: "2026-11-21T17:00:00Z", Answered: "2026-11-21T17:02:00Z", Over: true, Reason: "quay.io did not answer in time", Remediation: "never shown"}}
+		{Registry: "registry.example.com", Count: 12, First: "2026-11-21T17:00:00Z", Last: "2026-11-21T17:04:00Z", Image: "registry.example.com/iris/shop:2",
+			Reason: "registry.example.com did not answer in time", Remediation: "landwaiter verify"},
+		{Registry: "*", Count: 1, First: "2026-11-21T17:00:00Z", Last: "2026-11-21T17:00:00Z", Answered: "2026-11-21T17:02:00Z", Over: true,
+			Reason: "quay.io did not answer in time", Remediation: "never shown"}}
 	var out bytes.Buffer
 	require.NoError(t, show(&out, printableStatus(status)))
 	require.Contains(t, out.String(), `
@@ -71,13 +79,17 @@ RUNS
 }
 
 func TestStatusOfManyNamespacesShowsWhatNeedsAttentionAndTotals(t *testing.T) {
-	status := live.Status{Resources: []live.Attention{{Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "idle"}, Condition: v1beta1.ConditionEffective, Reason: "Overridden"}}}
+	status := live.Status{
+		Resources: []live.Attention{{Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "idle"}, Condition: v1beta1.ConditionEffective, Reason: "Overridden"}}}
 	for i := range 200 {
-		status.Namespaces = append(status.Namespaces, live.NamespaceStatus{Namespace: verify.Namespace(fmt.Sprintf("n%03d", i)), Counts: map[string]int{"pass": 2}, Reported: i > 0, BreakGlass: nil})
+		status.Namespaces = append(status.Namespaces,
+			live.NamespaceStatus{Namespace: verify.Namespace(fmt.Sprintf("n%03d", i)), Counts: map[string]int{"pass": 2}, Reported: i > 0, BreakGlass: nil})
 	}
-	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true, []live.Running{{Result: "fail", Workload: "Deployment/w", Image: "old:1"}}, map[string]int{"fail": 1}
+	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true,
+		[]live.Running{{Result: "fail", Workload: "Deployment/w", Image: "old:1"}}, map[string]int{"fail": 1}
 	status.Namespaces[2].Counts = map[string]int{"pass": 1, "skip": 3}
-	status.Namespaces[2].Unverified = []live.Running{{Result: "skip", Workload: "Deployment/base", Image: "base:1", Reason: "allowed without verification: rule 1 of VerificationPolicy n002/base"}}
+	status.Namespaces[2].Unverified = []live.Running{
+		{Result: "skip", Workload: "Deployment/base", Image: "base:1", Reason: "allowed without verification: rule 1 of VerificationPolicy n002/base"}}
 	status.Namespaces[7].BreakGlass = &live.BreakGlass{State: live.BreakGlassOpen, Until: "2026-11-30T10:00:00Z", Reason: "OPS-1"}
 	status.Namespaces[7].Gatekeeper = "deny"
 	printed := printableStatus(status)
@@ -124,13 +136,15 @@ note: namespace n000 has no report yet
 
 func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	status := shopStatus()
-	status.Namespaces[0].Rules = []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: live.LevelUnknown}, {Kind: v1beta1.KindClusterVerificationPolicy, Level: live.LevelUnknown}}
+	status.Namespaces[0].Rules = []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: live.LevelUnknown},
+		{Kind: v1beta1.KindClusterVerificationPolicy, Level: live.LevelUnknown}}
 	status.Namespaces[0].Ignored, status.Namespaces[0].Cut = 2, true
 	status.NoReports = true
 	status.Rights = []live.Right{{Verb: "list"}}
 	var out bytes.Buffer
 	require.NoError(t, show(&out, printableStatus(status)))
-	for _, text := range []string{"not known  VerificationPolicy: you cannot read all", "mandatory  not known", "note: the cluster has no reports", "someone else wrote or changed are not shown: 2", "not all of its reports were read", "not shown: you cannot list"} {
+	for _, text := range []string{"not known  VerificationPolicy: you cannot read all", "mandatory  not known", "note: the cluster has no reports",
+		"someone else wrote or changed are not shown: 2", "not all of its reports were read", "not shown: you cannot list"} {
 		require.Contains(t, out.String(), text)
 	}
 }
@@ -156,7 +170,8 @@ func TestStatusExitsByWhatNeedsAttentionAndElseByWhatItCouldRead(t *testing.T) {
 func TestIsolationPrintsHolesForEverybodyAndWhatHeldOnce(t *testing.T) {
 	results := []isolation.Result{
 		{Case: "other-secrets", Tries: "read Secrets", Tenant: "a", Other: "b", Who: "admin Group x", Outcome: isolation.Held, By: []string{"RBAC"}},
-		{Case: "other-secrets", Tries: "read Secrets", Tenant: "a", Other: "b", Who: "viewer Group y", Outcome: isolation.NotHeld, Why: "may get secrets", Fix: "take it away"},
+		{Case: "other-secrets", Tries: "read Secrets", Tenant: "a", Other: "b", Who: "viewer Group y", Outcome: isolation.NotHeld, Why: "may get secrets",
+			Fix: "take it away"},
 		{Case: "own-labels", Tries: "change labels", Tenant: "a", Who: "admin Group x", Outcome: isolation.Held, By: []string{"RBAC"}},
 		{Case: "own-labels", Tries: "change labels", Tenant: "a", Who: "viewer Group y", Outcome: isolation.Held, By: []string{"RBAC", "guardrail g"}},
 		{Case: "team-people", Tenant: "a", Outcome: isolation.NotTried, Why: "nobody", Fix: "name somebody"},

@@ -51,7 +51,9 @@ of namespaces, registries and images stay: review the archive before you send it
 			if err != nil {
 				return program.Failed(err)
 			}
-			inventory, err := check.Read(ctx, reader.Client(), check.Options{Namespace: account.Namespace, Asker: check.NewAsker(config), Outages: outages(reader), Review: conditions.ReviewStored}, time.Now())
+			inventory, err := check.Read(ctx, reader.Client(),
+				check.Options{Namespace: account.Namespace, Asker: check.NewAsker(config), Outages: outages(reader), Review: conditions.ReviewStored},
+				time.Now())
 			if err != nil {
 				return failed(err)
 			}

@@ -155,11 +155,13 @@ func (f *tenantFlags) asked(cmd *cobra.Command, args []string) ([]askedTenant, e
 
 // addTenants applies Tenants, one after the other, and returns the ResourceQuotas that Kubernetes
 // has yet to count.
-func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []askedTenant, dryRun bool) (printed printedAdded, problems []operator.Problem, uncounted []policy.ObjectRef, err error) {
+func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []askedTenant,
+	dryRun bool) (printed printedAdded, problems []operator.Problem, uncounted []policy.ObjectRef, err error) {
 	printed = printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}
 	for _, asked := range tenants {
 		if asked.Annotations[v1beta1.AnnotationForm] == onboard.FormDemoShared {
-			program.Say(cmd.ErrOrStderr(), "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
+			program.Say(cmd.ErrOrStderr(), "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs "+
+				"with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
 				asked.Name, onboard.DemoNamespace, onboard.DemoSource)
 		}
 		added, report, err := addTenant(ctx, engine, asked)
@@ -208,7 +210,8 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked askedTenant) 
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
 	}
-	report.Outcomes = append([]operator.Outcome{{Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: saved.Name}, Result: result}}, report.Outcomes...)
+	report.Outcomes = append([]operator.Outcome{{Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: saved.Name}, Result: result}},
+		report.Outcomes...)
 	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.HomeNamespace, Namespaces: report.Namespaces,
 		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
 		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),
@@ -272,7 +275,8 @@ func (p printedAdded) show(s *screen) {
 			s.line("… %d more (--output=json prints all)", changed-shownOutcomes)
 		}
 		others := max(0, len(t.Namespaces)-1) // the first is the home namespace
-		line := fmt.Sprintf("tenant %s: home namespace %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),
+		line := fmt.Sprintf("tenant %s: home namespace %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home,
+			amount(others, "namespace"),
 			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, would, t.Changed, would, t.Unchanged, stayed)
 		if t.Removed+t.Released > 0 {
 			line += fmt.Sprintf(", %d %sremoved, %d %sreleased", t.Removed, would, t.Released, would)
@@ -295,7 +299,9 @@ func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, e
 	err = c.Get(cmd.Context(), client.ObjectKey{Namespace: onboard.DemoNamespace, Name: onboard.DemoSource}, repository)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("--set reconciler.source.url=URL is missing, and there is no GitRepository %s to copy: name the repository of the Tenant", where)
+		return nil,
+			fmt.Errorf("--set reconciler.source.url=URL is missing, and there is no GitRepository %s to copy: name the repository "+
+				"of the Tenant", where)
 	case err != nil:
 		return nil, program.Failed(fmt.Errorf("read GitRepository %s: %w", where, err))
 	}
@@ -303,7 +309,9 @@ func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, e
 	branch, _, _ := unstructured.NestedString(repository.Object, "spec", "ref", "branch")
 	_, private, _ := unstructured.NestedMap(repository.Object, "spec", "secretRef")
 	if url == "" || branch == "" || private {
-		return nil, fmt.Errorf("GitRepository %s cannot be copied, because it has a secretRef or names no branch: use --set reconciler.source={url: URL, branch: BRANCH, secretRef: {name: SECRET}}", where)
+		return nil,
+			fmt.Errorf("GitRepository %s cannot be copied, because it has a secretRef or names no branch: use --set reconciler.source={url: URL, "+
+				"branch: BRANCH, secretRef: {name: SECRET}}", where)
 	}
 	ignore, _, _ := unstructured.NestedString(repository.Object, "spec", "ignore")
 	return &v1beta1.TenantSource{URL: url, Branch: branch, Exclude: ignore}, nil

@@ -55,26 +55,33 @@ func TestTenantAddWaitsUntilQuotasAreCounted(t *testing.T) {
 		must         bool
 		fails, says  string
 	}{
-		"they are counted soon":         {comes: 3 * time.Second, waits: 3 * time.Second},
-		"they are not counted soon":     {comes: time.Minute, waits: quotaPatience, says: "landwaiter: ResourceQuota iris/tenant is not counted by Kubernetes' quota controller yet; until then the API server may refuse resources there"},
+		"they are counted soon": {comes: 3 * time.Second, waits: 3 * time.Second},
+		"they are not counted soon": {comes: time.Minute, waits: quotaPatience,
+			says: "landwaiter: ResourceQuota iris/tenant is not counted by Kubernetes' quota controller yet; until then the API server may refuse resources there"},
 		"with --wait, they are counted": {comes: time.Minute, waits: time.Minute, must: true},
-		"with --wait, they never are":   {comes: time.Hour, waits: 5 * time.Minute, must: true, fails: "wait for quotas: gave up: context deadline exceeded; ResourceQuota iris/tenant is not counted"},
+		"with --wait, they never are": {comes: time.Hour, waits: 5 * time.Minute, must: true,
+			fails: "wait for quotas: gave up: context deadline exceeded; ResourceQuota iris/tenant is not counted"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "iris", Name: "tenant"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse("64")}}}
-				cluster := fake.NewClientBuilder().WithObjects(quota).WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, cluster client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-					err := cluster.Get(ctx, key, object, options...)
-					if read, ok := object.(*corev1.ResourceQuota); ok && time.Since(began) >= c.comes {
-						read.Status = corev1.ResourceQuotaStatus{Hard: read.Spec.Hard, Used: corev1.ResourceList{name: resource.MustParse("0")}}
-					}
-					return err
-				}}).Build()
+				quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "iris", Name: "tenant"},
+					Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse("64")}}}
+				cluster := fake.NewClientBuilder().WithObjects(quota).
+					WithInterceptorFuncs(
+						interceptor.Funcs{Get: func(ctx context.Context, cluster client.WithWatch, key client.ObjectKey, object client.Object,
+							options ...client.GetOption) error {
+							err := cluster.Get(ctx, key, object, options...)
+							if read, ok := object.(*corev1.ResourceQuota); ok && time.Since(began) >= c.comes {
+								read.Status = corev1.ResourceQuotaStatus{Hard: read.Spec.Hard, Used: corev1.ResourceList{name: resource.MustParse("0")}}
+							}
+							return err
+						}}).Build()
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
 				var said bytes.Buffer
-				err := awaitQuotas(ctx, &said, operator.New(cluster, operator.Options{}), []policy.ObjectRef{{Kind: "ResourceQuota", Namespace: "iris", Name: "tenant"}}, c.must)
+				err := awaitQuotas(ctx, &said, operator.New(cluster, operator.Options{}),
+					[]policy.ObjectRef{{Kind: "ResourceQuota", Namespace: "iris", Name: "tenant"}}, c.must)
 				if c.fails == "" {
 					require.NoError(t, err)
 				} else {

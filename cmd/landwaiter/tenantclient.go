@@ -63,7 +63,9 @@ func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.N
 		}
 		why = "serve has " + namespace
 	}
-	return landwaiter.Namespace, fmt.Sprintf("the namespace of the Secrets and ConfigMaps of cluster resources is unknown (%s): %s is assumed", why, landwaiter.Namespace), nil
+	return landwaiter.Namespace,
+		fmt.Sprintf("the namespace of the Secrets and ConfigMaps of cluster resources is unknown (%s): %s is assumed", why, landwaiter.Namespace),
+		nil
 }
 
 // notDone ends a command with 1 if something was not done.

@@ -121,7 +121,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	f := cmd.Flags()
 	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant with the namespace that has this tenant-name label")
 	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that this namespace belongs to")
-	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were created for the Tenant, regardless of spec.namespaceReclaimPolicy")
+	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete namespaces created for the Tenant, regardless of spec.namespaceReclaimPolicy")
 	f.BoolVar(&flags.yes, "yes", false, "delete; without this flag, only print what would happen")
 	return cmd
 }
@@ -172,16 +172,21 @@ func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []
 		return refuse("no namespace has the tenant name %s: see landwaiter tenant list --namespaces", d.demoName)
 	case len(matches) > 1:
 		names := mapped(matches, func(r operator.NamespaceRow) string { return r.Namespace })
-		if tenant := matches[0].Tenant; tenant == d.demoName && !slices.ContainsFunc(matches, func(r operator.NamespaceRow) bool { return r.Tenant != tenant }) {
-			return refuse("%d namespaces have the tenant name %s (%s): landwaiter tenant delete %s deletes the whole Tenant", len(matches), d.demoName, strings.Join(names, ", "), tenant)
+		if tenant := matches[0].Tenant; tenant == d.demoName &&
+			!slices.ContainsFunc(matches, func(r operator.NamespaceRow) bool { return r.Tenant != tenant }) {
+			return refuse("%d namespaces have the tenant name %s (%s): landwaiter tenant delete %s deletes the whole Tenant", len(matches),
+				d.demoName, strings.Join(names, ", "), tenant)
 		}
-		return refuse("%d namespaces have the tenant name %s (%s): choose one with --tenant-namespace", len(matches), d.demoName, strings.Join(names, ", "))
+		return refuse("%d namespaces have the tenant name %s (%s): choose one with --tenant-namespace", len(matches), d.demoName,
+			strings.Join(names, ", "))
 	case matches[0].Tenant == "":
-		return refuse("no Tenant has namespace %s, which carries the label of flux-multitenant-demo: delete it with kubectl", matches[0].Namespace)
+		return refuse("no Tenant has namespace %s, which carries the label of flux-multitenant-demo: delete it with kubectl",
+			matches[0].Namespace)
 	}
 	others := slices.DeleteFunc(rows, func(r operator.NamespaceRow) bool { return r.Tenant != matches[0].Tenant })
 	if len(others) > 1 {
-		return refuse("namespace %s is one of %d of Tenant %s: delete the whole Tenant by its name, or remove the namespace from the Tenant", matches[0].Namespace, len(others), matches[0].Tenant)
+		return refuse("namespace %s is one of %d of Tenant %s: delete the whole Tenant by its name, or remove the namespace from the Tenant",
+			matches[0].Namespace, len(others), matches[0].Tenant)
 	}
 	return matches[0].Tenant, nil
 }
@@ -195,9 +200,12 @@ func notGone(name string, err error) error {
 }
 
 func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, left operator.LeftOver, dryRun bool) printedDeleted {
-	p := printedDeleted{DryRun: dryRun, Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
-		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Freed: d.Freed, Objects: append([]printedOutcome{}, d.Outcomes...),
-		RulesEndIn: []string{}, Disconnected: disconnected(d), Rules: []string{}, Bindings: append([]string{}, left.Bindings...), Names: mapped(left.Names, policy.ObjectRef.String)}
+	p := printedDeleted{DryRun: dryRun, Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy),
+		Removed: d.Count(operator.Removed),
+		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Freed: d.Freed,
+		Objects:    append([]printedOutcome{}, d.Outcomes...),
+		RulesEndIn: []string{}, Disconnected: disconnected(d), Rules: []string{}, Bindings: append([]string{}, left.Bindings...),
+		Names: mapped(left.Names, policy.ObjectRef.String)}
 	home, level := tenant.Spec.HomeNamespace, tenant.Spec.Verification.PolicyLevel
 	if home == "" { // the Tenant was already gone, and its rules with it
 		return p
@@ -256,7 +264,8 @@ func (p printedDeleted) show(s *screen) {
 		parts = append(parts, amount(len(p.Deleted), "namespace")+" "+would+"deleted ("+strings.Join(p.Deleted, ", ")+")")
 	}
 	if len(p.Kept) > 0 {
-		parts = append(parts, fmt.Sprintf("%s %skept (namespaceReclaimPolicy: %s)", amount(len(p.Kept), "namespace"), would, p.NamespaceReclaimPolicy))
+		parts = append(parts,
+			fmt.Sprintf("%s %skept (namespaceReclaimPolicy: %s)", amount(len(p.Kept), "namespace"), would, p.NamespaceReclaimPolicy))
 	}
 	if len(p.Adopted) > 0 {
 		parts = append(parts, amount(len(p.Adopted), "adopted namespace")+" "+would+"kept, with its quota and network policies")
@@ -270,7 +279,8 @@ func (p printedDeleted) show(s *screen) {
 		if p.DryRun {
 			ends = "would no longer apply"
 		}
-		s.line("The rules of home namespace %s %s in %s: the cluster's rules may admit images there that are denied now, or deny others.", p.HomeNamespace, ends, firstNames(p.RulesEndIn))
+		s.line("The rules of home namespace %s %s in %s: the cluster's rules may admit images there that are denied now, or deny others.",
+			p.HomeNamespace, ends, firstNames(p.RulesEndIn))
 	}
 	if len(p.Rules) > 0 {
 		stay := "stay"
@@ -284,16 +294,19 @@ func (p printedDeleted) show(s *screen) {
 		if p.DryRun {
 			ends, keep = "would end", "To keep it, first create"
 		}
-		s.line("Network traffic between %s %s, because network policy %s selects a label that the Tenant's namespaces lose. %s a NetworkPolicy that selects the namespaces by the label kubernetes.io/metadata.name.",
+		s.line("Network traffic between %s %s, because network policy %s selects a label that the Tenant's namespaces lose. %s a NetworkPolicy "+
+			"that selects the namespaces by the label kubernetes.io/metadata.name.",
 			firstNames(p.Disconnected), ends, onboard.SameTenantPolicy, keep)
 	}
 	if p.Preview != "" {
 		s.line("To see which verdicts change: %s", p.Preview)
 	}
 	if len(p.Names) > 0 {
-		s.line("Cluster resources that name Tenant %s %skept, and apply to a later Tenant of that name: %s. Remove the name from them.", p.Tenant, would, firstNames(p.Names))
+		s.line("Cluster resources that name Tenant %s %skept, and apply to a later Tenant of that name: %s. Remove the name from them.", p.Tenant,
+			would, firstNames(p.Names))
 	}
 	if len(p.Bindings) > 0 {
-		s.line("%s of the team's people %skept. To delete: kubectl delete clusterrolebinding %s", amount(len(p.Bindings), "ClusterRoleBinding"), would, strings.Join(mapped(p.Bindings, resource.ShellWord), " "))
+		s.line("%s of the team's people %skept. To delete: kubectl delete clusterrolebinding %s", amount(len(p.Bindings), "ClusterRoleBinding"),
+			would, strings.Join(mapped(p.Bindings, resource.ShellWord), " "))
 	}
 }

@@ -74,7 +74,8 @@ Exit codes (64 and 69: see landwaiter --help):
 	flags.registerDemo(cmd)
 	uses(cmd, 0, flagAccount)
 	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "output: objects, tenant, flux or redis-acl")
-	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "also print the constraint for isolation.registries; its template must be in the cluster")
+	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "also print the constraint for isolation.registries; its template must be "+
+		"in the cluster")
 	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "with --format=flux, omit the Namespace")
 	cmd.Flags().StringToStringVar(&flags.labels, "label", nil, "with --format=flux, another label NAME=VALUE for every object (repeatable)")
 	return cmd
@@ -120,7 +121,8 @@ func (f *exportFlags) export(cmd *cobra.Command, args []string) ([]byte, error) 
 	if err != nil || f.as == exportTenant {
 		return yamlOf(err, own.Object)
 	}
-	objects, err := onboard.Objects(found.Tenant, onboard.Options{Namespaces: found.provisioned(), Landwaiter: account, ClusterRights: true, Constraints: f.constraints})
+	objects, err := onboard.Objects(found.Tenant,
+		onboard.Options{Namespaces: found.provisioned(), Landwaiter: account, ClusterRights: true, Constraints: f.constraints})
 	contents := []map[string]any{own.Object}
 	for _, object := range objects {
 		contents = append(contents, object.Object)

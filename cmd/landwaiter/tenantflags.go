@@ -59,9 +59,12 @@ func (f *tenantFlags) described() bool {
 // Tenant has, so it is not checked.
 func (f *tenantFlags) fromSettings(name string) (*v1beta1.Tenant, error) {
 	if f.demoName != "" && f.demoNamespace == "" {
-		return nil, fmt.Errorf("--tenant-name needs --tenant-namespace: the home namespace of a tenant of flux-multitenant-demo; for another Tenant, give its name alone: %s", f.demoName)
+		return nil,
+			fmt.Errorf("--tenant-name needs --tenant-namespace: the home namespace of a tenant of flux-multitenant-demo; for another Tenant, give "+
+				"its name alone: %s", f.demoName)
 	}
-	return onboard.Description{Name: name, Settings: f.settings, DemoNamespace: f.demoNamespace, SharedSource: f.sharedSource, DemoSource: f.demoSource}.Tenant()
+	return onboard.Description{Name: name, Settings: f.settings, DemoNamespace: f.demoNamespace, SharedSource: f.sharedSource,
+		DemoSource: f.demoSource}.Tenant()
 }
 
 // fromFiles returns the Tenants of the files: the one with a name, or all if there is no name and

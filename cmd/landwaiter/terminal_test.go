@@ -40,10 +40,13 @@ func TestAnAPIServerThatHangsEndsCommandsAtTheirTimeout(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(file, []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: \""+server.URL+"\"}}]\n"+
-		"users: [{name: u, user: {}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"), 0o600))
+	require.NoError(t,
+		os.WriteFile(file, []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: \""+server.URL+"\"}}]\n"+
+			"users: [{name: u, user: {}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"), 0o600))
 	change := filepath.Join(t.TempDir(), "change.yaml")
-	require.NoError(t, os.WriteFile(change, []byte("{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: p}, spec: {defaultAction: Deny}}"), 0o600))
+	require.NoError(t,
+		os.WriteFile(change, []byte("{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: p}, spec: {defaultAction: Deny}}"),
+			0o600))
 	for name, c := range map[string]struct {
 		args []string
 		says string

@@ -63,12 +63,15 @@ Exit codes (64 and 69: see landwaiter --help):
 	}
 	uses(cmd, 0, flagAccount)
 	own := cmd.Flags()
-	own.StringVar(&flags.mirror, "mirror", "", "https URL of a TUF repository, or a directory with a copy of the repository (empty: Sigstore's repository)")
+	own.StringVar(&flags.mirror, "mirror", "", "https URL of a TUF repository, or a directory with a copy of the repository (empty: "+
+		"Sigstore's repository)")
 	own.StringVar(&flags.root, "root", "", "file with the repository's initial root.json (empty: Sigstore's root.json)")
 	own.StringVar(&flags.authority, "ca", "", "file with CA certificates for --mirror, in addition to the system's certificates (empty: none)")
 	own.BoolVar(&flags.skipRoot, "skip-root", false, "export only the lists of --revocation-list, and read no TUF repository")
-	own.BoolVar(&flags.timestamps, "timestamp-authorities", false, "add the roots of the timestamp authorities as a ClusterTrustStore for Notation")
-	own.StringArrayVar(&flags.lists, "revocation-list", nil, "file or http(s) URL of a certificate revocation list in DER or PEM format (repeatable; none: no lists)")
+	own.BoolVar(&flags.timestamps, "timestamp-authorities", false,
+		"add the roots of the timestamp authorities as a ClusterTrustStore for Notation")
+	own.StringArrayVar(&flags.lists, "revocation-list", nil, "file or http(s) URL of a certificate revocation list in DER or PEM format "+
+		"(repeatable; none: no lists)")
 	own.StringVar(&flags.name, "name", "sigstore", "name of the ConfigMap and of the ClusterTrustStores")
 	own.StringVar(&flags.out, "out", "", "file to write, or a directory for NAME.yaml (empty: standard output)")
 	own.BoolVar(&flags.configMapOnly, "config-map-only", false, "print the ConfigMap without ClusterTrustStores")
@@ -101,7 +104,8 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	made := scaffold.Trust{Namespace: namespace, Name: f.name, Source: f.source(), ConfigMapOnly: f.configMapOnly, Root: material.Root, Roles: material.Roles,
+	made := scaffold.Trust{Namespace: namespace, Name: f.name, Source: f.source(), ConfigMapOnly: f.configMapOnly, Root: material.Root,
+		Roles:                material.Roles,
 		TimestampAuthorities: material.TimestampAuthorities, RevocationLists: material.RevocationLists}
 	for _, end := range material.Ends {
 		made.Ends = append(made.Ends, end.At.UTC().Format(time.RFC3339)+" "+end.Part)
@@ -150,7 +154,8 @@ func (f trustFlags) read(ctx context.Context) (external.Material, error) {
 		if _, err := os.Stat(f.mirror); f.mirror != "" && !strings.Contains(f.mirror, "://") && err != nil {
 			return material, fmt.Errorf("--mirror: %w", err)
 		}
-		if err := material.AddRoot(ctx, external.TUFRepository{Mirror: f.mirror, Root: string(initial), Authority: string(authority)}, f.timestamps); err != nil {
+		if err := material.AddRoot(ctx, external.TUFRepository{Mirror: f.mirror, Root: string(initial), Authority: string(authority)},
+			f.timestamps); err != nil {
 			return material, program.Failed(err)
 		}
 	}

@@ -128,7 +128,8 @@ func (f *uiFlags) source(ctx context.Context) (page.Source, page.About, error) {
 	if err != nil {
 		return nil, page.About{}, program.Failed(err)
 	}
-	return &clusterSource{flags: f.serviceFlags, person: reader, schemas: schemas, config: config, within: string(namespace)}, page.About{Who: f.who(config), Where: where, Namespace: namespace}, nil
+	return &clusterSource{flags: f.serviceFlags, person: reader, schemas: schemas, config: config, within: string(namespace)},
+		page.About{Who: f.who(config), Where: where, Namespace: namespace}, nil
 }
 
 // who names the user in the kubeconfig file or in --as. The API server may know another name.

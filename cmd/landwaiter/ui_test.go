@@ -148,6 +148,8 @@ func TestAWhatIfSpeaksOfFieldsAndLines(t *testing.T) {
 	cluster := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 	change := live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere, cluster}}}
 	(&look{stderr: &said, words: fieldWords(), change: change, looked: []verify.Namespace{"team-a"}}).warn(live.Scope{Namespaces: []verify.Namespace{"team-a"}})
-	require.Equal(t, "note: the change has cluster-scoped resources, but preview only covered namespace team-a; leave the field Namespace empty for the whole cluster\n"+
-		"note: the change has objects of namespace team-b, where no image was verified; enter team-b in the field Namespace, or leave the field empty\n", said.String())
+	require.Equal(t, "note: the change has cluster-scoped resources, but preview only covered namespace team-a; leave the field Namespace empty for the "+
+		"whole cluster\n"+
+		"note: the change has objects of namespace team-b, where no image was verified; enter team-b in the field Namespace, or leave the field empty\n",
+		said.String())
 }

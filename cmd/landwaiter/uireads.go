@@ -19,7 +19,8 @@ var errWrites = errors.New("landwaiter ui only reads: this request was not sent"
 var review = regexp.MustCompile(`^/apis/authorization\.k8s\.io/v1/namespaces/[^/]+/localsubjectaccessreviews$`)
 
 // connection matches the subresources that connect to a container, a Service or a node.
-var connection = regexp.MustCompile(`^/api/v1/(namespaces/[^/]+/)?(pods|services|nodes)/[^/]+/(proxy|exec|attach|portforward)(/|$)|^/api/v1/proxy/`)
+var connection = regexp.MustCompile(`^/api/v1/(namespaces/[^/]+/)?(pods|services|nodes)/[^/]+/(proxy|exec|attach|portforward)(/|$)|` +
+	`^/api/v1/proxy/`)
 
 // asks matches the request with which check asks whether a server answers: it has neither a path nor an image.
 var asks = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/services/https:[^/]+/proxy/$`)

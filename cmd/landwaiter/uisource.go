@@ -67,7 +67,8 @@ func (s *clusterSource) Check(ctx context.Context) (page.Checked, error) {
 	if err != nil {
 		return page.Checked{}, err
 	}
-	inventory, report, err := examined(ctx, s.person, s.config, check.Options{Namespace: account.Namespace, Within: s.within, Gatekeeper: "gatekeeper-system"}, s.schemas)
+	inventory, report, err := examined(ctx, s.person, s.config,
+		check.Options{Namespace: account.Namespace, Within: s.within, Gatekeeper: "gatekeeper-system"}, s.schemas)
 	if err != nil {
 		return page.Checked{}, err
 	}
@@ -86,7 +87,8 @@ func pageFinding(f resource.Finding) page.Finding {
 	if f.File != "" {
 		text = place(f) + ": " + text
 	}
-	return page.Finding{ID: f.ID, Severity: string(f.Severity), Text: text, Fix: f.Fix, Command: f.Command, Keep: f.Keep, Down: check.Down(f.ID)}
+	return page.Finding{ID: f.ID, Severity: string(f.Severity), Text: text, Fix: f.Fix, Command: f.Command, Keep: f.Keep,
+		Down: check.Down(f.ID)}
 }
 
 // unchecked lists the checks that were not possible.
@@ -159,11 +161,13 @@ func (s *clusterSource) Preview(ctx context.Context, namespace verify.Namespace,
 	if err != nil {
 		return page.Preview{}, pasteError(err)
 	}
-	l := &look{previewFlags: flags, stderr: &notes, progress: io.Discard, words: fieldWords(), person: s.person, change: change, failed: plainly}
+	l := &look{previewFlags: flags, stderr: &notes, progress: io.Discard, words: fieldWords(), person: s.person, change: change,
+		failed: plainly}
 	if err := l.all(ctx, namespace); err != nil {
 		return page.Preview{}, err
 	}
-	return page.Preview{Rows: l.rows, Totals: live.Totals(l.rows), Missing: mapped(l.missing, live.Right.String), Notes: linesOf(notes.String())}, nil
+	return page.Preview{Rows: l.rows, Totals: live.Totals(l.rows), Missing: mapped(l.missing, live.Right.String),
+		Notes: linesOf(notes.String())}, nil
 }
 
 // fileSource reads resources in files for the page.

@@ -64,10 +64,12 @@ func (u unasked) of(uses []live.Use) (namespaces, images []string) {
 func (u unasked) leaveOut(uses []live.Use, stderr io.Writer) []live.Use {
 	namespaces, images := u.of(uses)
 	if len(images) > 0 {
-		program.Say(stderr, "note: Gatekeeper admits images of exemptImages of its constraint without asking Landwaiter, so they are left out: %s", strings.Join(images, ", "))
+		program.Say(stderr, "note: Gatekeeper admits images of exemptImages of its constraint without asking Landwaiter, so they are "+
+			"left out: %s", strings.Join(images, ", "))
 	}
 	if len(namespaces) > 0 {
-		program.Say(stderr, "note: Gatekeeper %s, in exempt namespaces, so they are left out: %s", live.DoesToExempt, strings.Join(namespaces, ", "))
+		program.Say(stderr, "note: Gatekeeper %s, in exempt namespaces, so they are left out: %s", live.DoesToExempt,
+			strings.Join(namespaces, ", "))
 	}
 	return slices.DeleteFunc(slices.Clone(uses), func(use live.Use) bool {
 		return u.namespaces[use.Namespace] || constraint.LeftOut(u.images[use.Namespace], use.Image)
@@ -78,10 +80,12 @@ func (u unasked) leaveOut(uses []live.Use, stderr io.Writer) []live.Use {
 func (u unasked) note(uses []live.Use, stderr io.Writer) {
 	namespaces, images := u.of(uses)
 	if len(images) > 0 {
-		program.Say(stderr, "note: Gatekeeper admits images of exemptImages of its constraint without asking Landwaiter, whatever their verdict is: %s", strings.Join(images, ", "))
+		program.Say(stderr, "note: Gatekeeper admits images of exemptImages of its constraint without asking Landwaiter, whatever their "+
+			"verdict is: %s", strings.Join(images, ", "))
 	}
 	if len(namespaces) > 0 {
-		program.Say(stderr, "note: Gatekeeper %s, in exempt namespaces, whatever the verdict is: %s", live.DoesToExempt, strings.Join(namespaces, ", "))
+		program.Say(stderr, "note: Gatekeeper %s, in exempt namespaces, whatever the verdict is: %s", live.DoesToExempt,
+			strings.Join(namespaces, ", "))
 	}
 }
 
@@ -90,7 +94,8 @@ func (u unasked) note(uses []live.Use, stderr io.Writer) {
 func (u unasked) admitted(rows []live.Row, stderr io.Writer) {
 	of := map[verify.Namespace]int{}
 	for _, row := range rows {
-		if action := u.actions[row.Namespace]; row.From() == verify.AnswerDenied && row.To() == verify.AnswerDenied && (action == string(constraint.Warn) || action == string(constraint.Dryrun)) {
+		if action := u.actions[row.Namespace]; row.From() == verify.AnswerDenied && row.To() == verify.AnswerDenied &&
+			(action == string(constraint.Warn) || action == string(constraint.Dryrun)) {
 			of[row.Namespace]++
 		}
 	}
@@ -104,5 +109,6 @@ func (u unasked) admitted(rows []live.Row, stderr io.Writer) {
 	if more := len(counts) - maxAdmitted; more > 0 {
 		counts = append(counts[:maxAdmitted], fmt.Sprintf("and %d more namespaces", more))
 	}
-	program.Say(stderr, "note: images that are denied already, and would be refused as soon as Gatekeeper's constraint denies: %s", strings.Join(counts, ", "))
+	program.Say(stderr, "note: images that are denied already, and would be refused as soon as Gatekeeper's constraint denies: %s",
+		strings.Join(counts, ", "))
 }

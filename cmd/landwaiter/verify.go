@@ -61,7 +61,8 @@ Exit codes (64 and 69: see landwaiter --help):
 	f := cmd.Flags()
 	f.BoolVar(&flags.explain, "explain", false, "show which resources apply to each image, what was found, and how long each step took")
 	f.BoolVar(&flags.digest, "digest", false, "only resolve each tag to its digest, without verification")
-	f.BoolVar(&flags.compare, "compare-origin", false, "with --explain, also list evidence in the image's own registry that mirrors and evidence repositories lack")
+	f.BoolVar(&flags.compare, "compare-origin", false, "with --explain, also list evidence in the image's own registry that mirrors and "+
+		"evidence repositories lack")
 	return cmd
 }
 

@@ -58,7 +58,8 @@ const stamped = "github.com/landwaiter/landwaiter/cmd/internal/program"
 // the binary. -s drops DWARF, so the compiler need not write it: then packages are those of make build.
 func buildArguments(program string, v variant, version, revision, out string) []string {
 	return []string{"build", "-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", "-tags", unused + "," + v.tags,
-		"-ldflags", "-s -w -buildid= -X " + stamped + ".version=" + version + " -X " + stamped + ".revision=" + revision, "-o", out, "./cmd/" + program}
+		"-ldflags", "-s -w -buildid= -X " + stamped + ".version=" + version + " -X " + stamped + ".revision=" + revision, "-o", out,
+		"./cmd/" + program}
 }
 
 // buildEnvironment is what decides about the binary in the environment of `go`: nothing
@@ -148,7 +149,8 @@ func (b *builder) checkToolchain(ctx context.Context) error {
 		return fmt.Errorf("go env GOVERSION: %w", err)
 	}
 	if want := "go" + string(match[1]); strings.TrimSpace(string(found)) != want {
-		return fmt.Errorf("a release is made with %s, as the Dockerfile says, and this is %s: set GOTOOLCHAIN=%s", want, strings.TrimSpace(string(found)), want)
+		return fmt.Errorf("a release is made with %s, as the Dockerfile says, and this is %s: set GOTOOLCHAIN=%s", want,
+			strings.TrimSpace(string(found)), want)
 	}
 	return nil
 }
@@ -157,14 +159,16 @@ func (b *builder) checkToolchain(ctx context.Context) error {
 // committed. `git describe --dirty` does not look at files that were never added, which
 // the compiler reads and the chart packs all the same.
 func (b *builder) checkCommitted(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "git", "status", "--porcelain", "--ignored", "--", "api", "charts/landwaiter", "cmd", "config", "library", "pkg", "go.mod", "go.sum", "LICENSE", "NOTICE")
+	command := exec.CommandContext(ctx, "git", "status", "--porcelain", "--ignored", "--", "api", "charts/landwaiter", "cmd", "config",
+		"library", "pkg", "go.mod", "go.sum", "LICENSE", "NOTICE")
 	command.Dir = b.root
 	found, err := command.Output()
 	if err != nil {
 		return fmt.Errorf("a release is made from a checkout: git status: %w", err)
 	}
 	if first, _, _ := strings.Cut(string(found), "\n"); first != "" {
-		return fmt.Errorf("the checkout is not what is committed: git status says %q first; commit or remove it, or use UNSIGNED=1 for a trial", first)
+		return fmt.Errorf("the checkout is not what is committed: git status says %q first; commit or remove it, or use UNSIGNED=1 "+
+			"for a trial", first)
 	}
 	return nil
 }

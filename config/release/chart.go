@@ -40,7 +40,8 @@ var released = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)
 // image that it installs.
 func (c chart) check(version string) error {
 	if want := "v" + c.AppVersion; released.MatchString(version) && version != want {
-		return fmt.Errorf("the chart has appVersion %s, so this is %s and not %s: change charts/landwaiter/Chart.yaml, or tag %s", c.AppVersion, want, version, want)
+		return fmt.Errorf("the chart has appVersion %s, so this is %s and not %s: change charts/landwaiter/Chart.yaml, or tag %s", c.AppVersion,
+			want, version, want)
 	}
 	return nil
 }

@@ -242,7 +242,8 @@ func (s signer) sign(ctx context.Context, folder string) error {
 		{"sign-blob", "--key", s.key, "--signing-config", config, "--bundle", bundle, "--yes", signed},
 		{"verify-blob", "--key", public, "--bundle", bundle, "--insecure-ignore-tlog", signed},
 		{"attest-blob", "--key", s.key, "--signing-config", config, "--bundle", attestation, "--yes", "--statement", statement},
-		{"verify-blob-attestation", "--key", public, "--bundle", attestation, "--insecure-ignore-tlog", "--type", provenanceType, filepath.Join(folder, imagesFile)},
+		{"verify-blob-attestation", "--key", public, "--bundle", attestation, "--insecure-ignore-tlog", "--type", provenanceType,
+			filepath.Join(folder, imagesFile)},
 	} {
 		command := exec.CommandContext(ctx, s.cosign, args...) //nolint:gosec // the program and key that a maintainer names
 		command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stderr, os.Stderr

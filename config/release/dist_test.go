@@ -21,7 +21,8 @@ func TestReleaseIsTheSameBytesTwice(t *testing.T) {
 	require.Equal(t, []string{"LICENSE", "NOTICE", "SHA256SUMS", "images.txt", "landwaiter-0.1.0.tgz",
 		"landwaiter_0.1.0_darwin_amd64", "landwaiter_0.1.0_darwin_amd64.cdx.json", "landwaiter_0.1.0_darwin_arm64", "landwaiter_0.1.0_darwin_arm64.cdx.json",
 		"landwaiter_0.1.0_image-full.oci.tar", "landwaiter_0.1.0_image.oci.tar",
-		"landwaiter_0.1.0_linux_amd64", "landwaiter_0.1.0_linux_amd64.cdx.json", "landwaiter_0.1.0_linux_arm64", "landwaiter_0.1.0_linux_arm64.cdx.json", "provenance.json",
+		"landwaiter_0.1.0_linux_amd64", "landwaiter_0.1.0_linux_amd64.cdx.json", "landwaiter_0.1.0_linux_arm64", "landwaiter_0.1.0_linux_arm64.cdx.json",
+		"provenance.json",
 	}, slices.Sorted(maps.Keys(first)))
 	require.Equal(t, len(first)-1, strings.Count(string(first[sumsFile].content), "\n"), "a sum for each of the others")
 
@@ -66,7 +67,8 @@ func TestSignsNothingThatIsNotCommitted(t *testing.T) {
 	folder := t.TempDir()
 	b := &builder{root: folder}
 	git := func(args ...string) {
-		command := exec.CommandContext(t.Context(), "git", append([]string{"-C", folder, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"}, args...)...)
+		command := exec.CommandContext(t.Context(), "git",
+			append([]string{"-C", folder, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"}, args...)...)
 		output, err := command.CombinedOutput()
 		require.NoError(t, err, "%v: %s", args, output)
 	}
@@ -99,7 +101,8 @@ func TestRefusesCommandsThatItDoesNotKnow(t *testing.T) {
 
 func TestBuildsWithNothingOfTheMachine(t *testing.T) {
 	arguments := strings.Join(buildArguments(server, variants()["full"], "v1", "abc", "out"), " ")
-	for _, part := range []string{"-trimpath", "-buildvcs=false", "-buildid=", "-tags kustomize_disable_go_plugin_support,grpcnotrace,aws,azure,gcp", "program.version=v1", "program.revision=abc", "./cmd/landwaiter-server"} {
+	for _, part := range []string{"-trimpath", "-buildvcs=false", "-buildid=", "-tags kustomize_disable_go_plugin_support,grpcnotrace,aws,azure,gcp",
+		"program.version=v1", "program.revision=abc", "./cmd/landwaiter-server"} {
 		require.Contains(t, arguments, part)
 	}
 	environment := buildEnvironment(platform{"linux", "arm64"})

@@ -103,7 +103,8 @@ func (b blobs) addLayer(contents files, created time.Time) (ocispec.Descriptor, 
 func (b blobs) addImage(p platform, roots, executable []byte, o origin) (ocispec.Descriptor, error) {
 	config := ocispec.Image{Created: &o.created, Platform: p.oci(), RootFS: ocispec.RootFS{Type: "layers"},
 		Config: ocispec.ImageConfig{User: imageUser, Entrypoint: []string{entrypoint}, Labels: o.labels()}}
-	manifest := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Annotations: o.annotations()}
+	manifest := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
+		Annotations: o.annotations()}
 	for _, layer := range []struct {
 		from     string
 		contents files
@@ -127,8 +128,9 @@ func (b blobs) addImage(p platform, roots, executable []byte, o origin) (ocispec
 
 // addIndex keeps the index over the images of all platforms.
 func (b blobs) addIndex(images []ocispec.Descriptor, o origin) ocispec.Descriptor {
-	return b.addJSON(ocispec.MediaTypeImageIndex, ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex,
-		Manifests: images, Annotations: o.annotations()})
+	return b.addJSON(ocispec.MediaTypeImageIndex,
+		ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex,
+			Manifests: images, Annotations: o.annotations()})
 }
 
 // addSBOM keeps an SBOM as an artifact that refers to an image (OCI image specification
@@ -137,9 +139,10 @@ func (b blobs) addSBOM(image ocispec.Descriptor, sbom []byte, o origin) ocispec.
 	subject := image
 	subject.Platform = nil
 	config := b.add(ocispec.MediaTypeEmptyJSON, []byte("{}"))
-	descriptor := b.addJSON(ocispec.MediaTypeImageManifest, ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
-		ArtifactType: sbomType, Config: config, Layers: []ocispec.Descriptor{b.add(sbomType, sbom)}, Subject: &subject,
-		Annotations: map[string]string{ocispec.AnnotationCreated: o.created.Format(time.RFC3339)}})
+	descriptor := b.addJSON(ocispec.MediaTypeImageManifest,
+		ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
+			ArtifactType: sbomType, Config: config, Layers: []ocispec.Descriptor{b.add(sbomType, sbom)}, Subject: &subject,
+			Annotations: map[string]string{ocispec.AnnotationCreated: o.created.Format(time.RFC3339)}})
 	descriptor.ArtifactType = sbomType
 	return descriptor
 }

@@ -31,7 +31,8 @@ func newMaker(t *testing.T) *maker {
 		for _, v := range variants() {
 			for _, program := range []string{server, people} {
 				key := program + " " + p.String() + " " + v.tags + " " + m.version
-				m.built[key] = binary{program: program, content: []byte(key), info: &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Path: "example.com/program"}}}
+				m.built[key] = binary{program: program, content: []byte(key),
+					info: &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Path: "example.com/program"}}}
 			}
 		}
 	}

@@ -41,7 +41,8 @@ func describeBuild(artifacts []*intoto.ResourceDescriptor, compiler string, o or
 	if err := predicate.Validate(); err != nil {
 		return nil, fmt.Errorf("describe the build: %w", err)
 	}
-	statement := &intoto.Statement{Type: intoto.StatementTypeUri, Subject: artifacts, PredicateType: provenanceType, Predicate: &structpb.Struct{}}
+	statement := &intoto.Statement{Type: intoto.StatementTypeUri, Subject: artifacts, PredicateType: provenanceType,
+		Predicate: &structpb.Struct{}}
 	encoded, err := protojson.Marshal(predicate)
 	if err == nil {
 		err = protojson.Unmarshal(encoded, statement.Predicate)

@@ -118,5 +118,7 @@ func TestAttachesTheProvenanceToTheIndexAndItsImages(t *testing.T) {
 		})
 	}
 	var out strings.Builder
-	require.ErrorContains(t, run(t.Context(), []string{"push", "-layout", writeImage(t), "-tag", "dev", "-attestation", "missing", "127.0.0.1:9/app:v1"}, &out, &out), "read the provenance")
+	require.ErrorContains(t,
+		run(t.Context(), []string{"push", "-layout", writeImage(t), "-tag", "dev", "-attestation", "missing", "127.0.0.1:9/app:v1"}, &out, &out),
+		"read the provenance")
 }

@@ -24,7 +24,8 @@ import (
 func parseName(name string) (registry.Reference, error) {
 	ref, err := registry.ParseReference(name)
 	if err != nil || !strings.ContainsAny(ref.Registry, ".:") && ref.Registry != "localhost" {
-		return registry.Reference{}, fmt.Errorf("image %q must name a registry, a repository and a tag, like registry.example.com/landwaiter/landwaiter:dev", name)
+		return registry.Reference{},
+			fmt.Errorf("image %q must name a registry, a repository and a tag, like registry.example.com/landwaiter/landwaiter:dev", name)
 	}
 	if ref.ValidateReferenceAsTag() != nil {
 		return registry.Reference{}, fmt.Errorf("image %q must have a tag and no digest: the digest comes of what is pushed", name)
@@ -77,14 +78,16 @@ func openRepository(ref registry.Reference) (*remote.Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read Docker's credentials: %w", err)
 	}
-	return &remote.Repository{Reference: registry.Reference{Registry: ref.Registry, Repository: ref.Repository}, PlainHTTP: loopback(ref.Registry),
-		Client: &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache(), Credential: credentials.Credential(store)}}, nil
+	return &remote.Repository{Reference: registry.Reference{Registry: ref.Registry, Repository: ref.Repository},
+		PlainHTTP: loopback(ref.Registry),
+		Client:    &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache(), Credential: credentials.Credential(store)}}, nil
 }
 
 // push copies the image with a tag of a layout, and what refers to it or to its parts,
 // into a repository, and attaches an attestation to the index and each part unless it is nil.
 // The tag comes last: anyone who can pull by it finds everything.
-func push(ctx context.Context, source oras.ReadOnlyGraphTarget, tag string, attestation []byte, target *remote.Repository, targetTag string) (ocispec.Descriptor, error) {
+func push(ctx context.Context, source oras.ReadOnlyGraphTarget, tag string, attestation []byte, target *remote.Repository,
+	targetTag string) (ocispec.Descriptor, error) {
 	index, err := source.Resolve(ctx, tag)
 	if err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("find %s in the image layout: %w", tag, err)

@@ -55,7 +55,8 @@ func describe(built binary, o origin, more ...*debug.Module) ([]byte, error) {
 	bom.Metadata = &cyclonedx.Metadata{Timestamp: o.created.Format(time.RFC3339), Component: &subject}
 	bom.Components = &components
 	var out bytes.Buffer
-	if err := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6); err != nil {
+	if err := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).
+		EncodeVersion(bom, cyclonedx.SpecVersion1_6); err != nil {
 		return nil, fmt.Errorf("encode an SBOM: %w", err)
 	}
 	return out.Bytes(), nil

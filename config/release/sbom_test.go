@@ -29,7 +29,8 @@ func TestSBOMNamesEveryModuleOfTheBinary(t *testing.T) {
 		Deps: []*debug.Module{{Path: "example.com/A", Version: "v1.2.3+incompatible", Sum: h1},
 			{Path: "example.com/b", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1", Sum: h1}}},
 		Settings: []debug.BuildSetting{{Key: "GOARCH", Value: "arm64"}}}
-	text, err := describe(binary{content: []byte("binary"), info: info}, origin{version: "v0.1.0", created: noon}, &debug.Module{Path: rootsModule, Version: "v0.0.1"}, &debug.Module{Path: "example.com/A", Version: "v9.0.0"})
+	text, err := describe(binary{content: []byte("binary"), info: info}, origin{version: "v0.1.0", created: noon},
+		&debug.Module{Path: rootsModule, Version: "v0.0.1"}, &debug.Module{Path: "example.com/A", Version: "v9.0.0"})
 	require.NoError(t, err)
 	bom := decodeSBOM(t, text)
 	require.Equal(t, cyclonedx.SpecVersion1_6, bom.SpecVersion)
@@ -43,7 +44,8 @@ func TestSBOMNamesEveryModuleOfTheBinary(t *testing.T) {
 	for _, component := range *bom.Components {
 		found = append(found, component.PackageURL)
 	}
-	require.Equal(t, []string{"pkg:golang/std@1.26.8", "pkg:golang/example.com/a@v1.2.3%2Bincompatible", "pkg:golang/example.com/fork@v1.0.1", "pkg:golang/" + rootsModule + "@v0.0.1"}, found)
+	require.Equal(t, []string{"pkg:golang/std@1.26.8", "pkg:golang/example.com/a@v1.2.3%2Bincompatible", "pkg:golang/example.com/fork@v1.0.1",
+		"pkg:golang/" + rootsModule + "@v0.0.1"}, found)
 	require.Equal(t, hex.EncodeToString(sum[:]), (*(*bom.Components)[1].Hashes)[0].Value)
 }
 

@@ -63,7 +63,8 @@ func lasting(t *testing.T) []byte {
 	t.Helper()
 	ca, err := fixture.NewAuthorityWith("lasting", fixture.CertificateOptions{NotAfter: time.Now().AddDate(1, 0, 0)})
 	require.NoError(t, err)
-	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, []root.CertificateAuthority{&root.FulcioCertificateAuthority{Root: ca.Chain[0], URI: "https://fulcio.example.com"}}, nil, nil, nil)
+	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01,
+		[]root.CertificateAuthority{&root.FulcioCertificateAuthority{Root: ca.Chain[0], URI: "https://fulcio.example.com"}}, nil, nil, nil)
 	require.NoError(t, err)
 	text, err := made.MarshalJSON()
 	require.NoError(t, err)
@@ -125,7 +126,9 @@ func TestTheCommandsOfThePageOnSitesWithoutANetworkWork(t *testing.T) {
 	}
 
 	section("Trust")
-	w.apply(t, policy(ns, "images", `{rules: [{images: ["`+w.Registry.Host()+`/airgap/keyless"], require: [{anyOf: [release]}]}, {images: ["**"], require: [{anyOf: [notation]}]}]}`))
+	w.apply(t,
+		policy(ns, "images", `{rules: [{images: ["`+w.Registry.Host()+`/airgap/keyless"], require: [{anyOf: [release]}]}, {images: ["**"], require: [{anyOf: `+
+			`[notation]}]}]}`))
 	w.admitted(t, ns, byIdentity)
 	said := w.conditionOf(t, v1beta1.ConditionExpiresSoon, &v1beta1.ClusterTrustStore{}, "", "company", metav1.ConditionTrue, "Expiring")
 	require.Contains(t, said.Message, "TUF role targets, version 1 expires at")
@@ -165,7 +168,8 @@ func (w *world) notationSigned(t *testing.T, ca *fixture.Authority, repository s
 func TestTrustIsExportedOnlyFromAVerifiedCopy(t *testing.T) {
 	s := newSite(t)
 	export := func(flags ...string) suite.Result {
-		return landwaiter(t).Run(t, "", append([]string{"trust", "export", "--mirror", filepath.Join(s.dir, "tuf-copy"), "--root", filepath.Join(s.dir, "root.json")}, flags...)...)
+		return landwaiter(t).
+			Run(t, "", append([]string{"trust", "export", "--mirror", filepath.Join(s.dir, "tuf-copy"), "--root", filepath.Join(s.dir, "root.json")}, flags...)...)
 	}
 	first := export()
 	require.Equal(t, 0, first.Code, first)
@@ -221,8 +225,9 @@ func TestAServerWithStaticKeysLooksUpNoName(t *testing.T) {
 	lookups := func(resources string, ask func(client *gatekeeper.Client)) func() string {
 		rules := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(rules, "rules.yaml"), []byte(resources), 0o600))
-		server, err := suite.ForTest(t).Server(suite.Within(t), suite.ServerOptions{Binary: suite.LandwaiterServer, Timeout: suite.Patience, Env: []string{"GODEBUG=netdns=go+2"},
-			Args: []string{"--config-dir", rules, "--client-name", gatekeeper.ClientName, "--egress-host", "ocsp.invalid"}})
+		server, err := suite.ForTest(t).
+			Server(suite.Within(t), suite.ServerOptions{Binary: suite.LandwaiterServer, Timeout: suite.Patience, Env: []string{"GODEBUG=netdns=go+2"},
+				Args: []string{"--config-dir", rules, "--client-name", gatekeeper.ClientName, "--egress-host", "ocsp.invalid"}})
 		require.NoError(t, err)
 		ask(server.Client)
 		return func() string {
@@ -245,7 +250,8 @@ func TestAServerWithStaticKeysLooksUpNoName(t *testing.T) {
 	certificates := header("team-a", "TrustStore", "ca") + "spec:\n  type: Certificates\n  source:\n    inline: |\n" + indent(string(ca.CertificatePEM)) +
 		header("team-a", "TrustStore", "lists") + "spec:\n  type: RevocationLists\n  source:\n    inline: |\n" + indent(string(list))
 	notation := func(more string) string {
-		return header("team-a", "Verifier", "release") + "spec: {type: Notation, notation: {trustStoreRefs: [{name: ca}], trustedIdentities: [\"*\"], revocation: Check" + more + "}}\n"
+		return header("team-a", "Verifier", "release") + "spec: {type: Notation, notation: {trustStoreRefs: [{name: ca}], trustedIdentities: [\"*\"], " +
+			"revocation: Check" + more + "}}\n"
 	}
 	verdict := func(image, want string) func(*gatekeeper.Client) {
 		return func(client *gatekeeper.Client) {

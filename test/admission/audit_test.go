@@ -129,7 +129,8 @@ func TestAuditsAreToldApartFromAdmissionAndLoggedOnce(t *testing.T) {
 func TestAuditWithoutItsProviderAsksThatOfAdmission(t *testing.T) {
 	w := installed(t)
 	ns := w.deniedPod(t)
-	w.constraint(t, "no-audit-provider", `enforcementAction: dryrun, match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+`]}, parameters: {provider: landwaiter-verify, auditProvider: nobody}`)
+	w.constraint(t, "no-audit-provider", `enforcementAction: dryrun, match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+
+		`]}, parameters: {provider: landwaiter-verify, auditProvider: nobody}`)
 	for _, message := range w.audits(t, 2, "no-audit-provider", ns) {
 		require.Contains(t, message, "image "+w.byTeamA+" is denied in namespace "+ns)
 		require.NotContains(t, message, "provider cache")
@@ -155,7 +156,8 @@ func TestAnAuditDuringAnOutageSaysThatImagesAreUndecided(t *testing.T) {
 	require.NoError(t, w.Client.Create(suite.Within(t), suite.Pod(ns, "earlier", image)))
 	undecided := "undecided: image " + image + " could not be decided in namespace " + ns
 
-	w.constraint(t, "no-provider", `enforcementAction: dryrun, match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+`]}, parameters: {provider: nobody, auditProvider: nobody}`)
+	w.constraint(t, "no-provider", `enforcementAction: dryrun, match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+
+		`]}, parameters: {provider: nobody, auditProvider: nobody}`)
 	unanswered := w.audits(t, 1, "no-provider", ns)
 	require.Len(t, unanswered, 1)
 	require.Contains(t, unanswered[0], undecided+": Gatekeeper got no answer from Landwaiter: ")

@@ -158,7 +158,8 @@ func TestAnImageThatATriggerSetsIsVerifiedOnceItIsSet(t *testing.T) {
 		return deniedBy(w.Client.Create(ctx, workloads(ns, w.unsigned)["Deployment"], client.DryRunAll), "verified-images-workloads", w.unsigned)
 	})
 	deployment := workloads(ns, " ")["Deployment"].(*appsv1.Deployment) //nolint:forcetypeassert // a panic fails the test too
-	deployment.Annotations = map[string]string{"image.openshift.io/triggers": `[{"from":{"kind":"ImageStreamTag","name":"app:latest"},"fieldPath":"spec.template.spec.containers[?(@.name==\"app\")].image"}]`}
+	deployment.Annotations = map[string]string{"image.openshift.io/triggers": `[{"from":{"kind":"ImageStreamTag","name":"app:latest"},` +
+		`"fieldPath":"spec.template.spec.containers[?(@.name==\"app\")].image"}]`}
 	require.NoError(t, w.Client.Create(suite.Within(t), deployment))
 	for _, k := range customKinds() {
 		require.NoError(t, w.Client.Create(suite.Within(t), k.object(ns, " "), client.DryRunAll), k.kind)
@@ -194,7 +195,8 @@ func TestAnImageThatATriggerSetsIsVerifiedOnceItIsSet(t *testing.T) {
 func TestTheAPIServerRefusesABlankImageInAPodAndNotInAWorkload(t *testing.T) {
 	w := installed(t)
 	for _, blank := range []string{" ", "\t", "\u00a0"} {
-		require.ErrorContains(t, w.Client.Create(suite.Within(t), suite.Pod("kube-system", "blank", blank), client.DryRunAll), "must not have leading or trailing whitespace", "%q", blank)
+		require.ErrorContains(t, w.Client.Create(suite.Within(t), suite.Pod("kube-system", "blank", blank), client.DryRunAll),
+			"must not have leading or trailing whitespace", "%q", blank)
 		require.NoError(t, w.Client.Create(suite.Within(t), workloads("kube-system", blank)["Deployment"], client.DryRunAll), "%q", blank)
 	}
 }

@@ -31,7 +31,8 @@ func (w *world) clusterException(t *testing.T, name string, until time.Time, spe
 }
 
 func clusterException(name string, until time.Time, spec string) string {
-	return fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: %s}, spec: {until: %q, reason: OPS-1, %s}}", name, until.UTC().Format(time.RFC3339), spec)
+	return fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: %s}, spec: {until: %q, reason: OPS-1, %s}}", name,
+		until.UTC().Format(time.RFC3339), spec)
 }
 
 // pattern is the pattern of an image's repository.
@@ -62,7 +63,8 @@ func TestAnExceptionFreesItsImageAndNotThePodAndEnds(t *testing.T) {
 		seen := &v1beta1.ClusterException{}
 		suite.Eventually(t, func(ctx context.Context) error {
 			err := w.Client.Get(ctx, client.ObjectKey{Name: "e2e-legacy"}, seen)
-			if ready := meta.FindStatusCondition(seen.Status.Conditions, v1beta1.ConditionReady); err != nil || ready == nil || ready.ObservedGeneration != seen.Generation {
+			if ready := meta.FindStatusCondition(seen.Status.Conditions, v1beta1.ConditionReady); err != nil || ready == nil ||
+				ready.ObservedGeneration != seen.Generation {
 				return fmt.Errorf("the end has not been seen: %w", err)
 			}
 			return nil
@@ -77,7 +79,9 @@ func TestAnExceptionFreesItsImageAndNotThePodAndEnds(t *testing.T) {
 func TestATeamsExceptionCountsAsFarAsItIsDelegated(t *testing.T) {
 	w := installed(t)
 	ns := w.namespace(t)
-	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Exception, metadata: {name: mine, namespace: %s}, spec: {until: %q, reason: r, images: ['**']}}", ns, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+	w.apply(t,
+		fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Exception, metadata: {name: mine, namespace: %s}, spec: {until: %q, reason: r, images: ['**']}}", ns,
+			time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
 	w.condition(t, &v1beta1.Exception{}, ns, "mine", metav1.ConditionFalse, "NotDelegated")
 	w.denied(t, ns, w.unsigned)
 	w.clusterException(t, "e2e-delegation", time.Now().Add(time.Hour), fmt.Sprintf("delegate: {images: [%s], namespaces: [%s]}", pattern(w.unsigned), ns))
@@ -183,7 +187,8 @@ func TestBreakGlassOpensANamespaceForThePlatformAlone(t *testing.T) {
 	w.admitted(t, ns, w.byTeamA)
 	w.denied(t, other, w.unsigned)
 	admin := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Kubeconfig: w.Kubeconfig()}
-	require.Contains(t, admin.Must(t, "verify", "--explain", "--namespace", ns, w.unsigned), "break-glass of Namespace "+ns+" allows it until", "what the server does, whatever the flags of verify")
+	require.Contains(t, admin.Must(t, "verify", "--explain", "--namespace", ns, w.unsigned), "break-glass of Namespace "+ns+" allows it until",
+		"what the server does, whatever the flags of verify")
 	suite.Eventually(t, func(ctx context.Context) error {
 		var events corev1.EventList
 		if err := w.Client.List(ctx, &events, client.InNamespace(ns)); err != nil {

@@ -22,10 +22,12 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	t.Cleanup(func() {
 		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(context.Background(), suite.Namespace(ns))))
 	})
-	notes := helm.Must(t, "install", "second", chart, "--namespace", ns, "--create-namespace", "--set", "rbac.create=false,crds.install=false,fullnameOverride=second")
+	notes := helm.Must(t, "install", "second", chart, "--namespace", ns, "--create-namespace", "--set",
+		"rbac.create=false,crds.install=false,fullnameOverride=second")
 	require.Contains(t, notes, "kubectl label namespace "+ns+" admission.gatekeeper.sh/ignore=landwaiter")
 	require.Contains(t, notes, "Exclude "+ns+" in yours instead")
-	dry := helm.Must(t, "upgrade", "--install", "other", chart, "--namespace", "landwaiter-system", "--dry-run=server", "--set", "rbac.create=false,crds.install=false,fullnameOverride=other")
+	dry := helm.Must(t, "upgrade", "--install", "other", chart, "--namespace", "landwaiter-system", "--dry-run=server", "--set",
+		"rbac.create=false,crds.install=false,fullnameOverride=other")
 	require.NotContains(t, dry, "does not carry the label", "the namespace of the first has it")
 	require.NotContains(t, dry, "The samples of constraints exclude")
 	deployment := &appsv1.Deployment{}

@@ -40,9 +40,12 @@ func (w *world) everyKind(ns string) string {
 		trustStore("", "e2e-columns", w.teamA) + verifier("", "e2e-columns", "e2e-columns") +
 		header("", "Store", "e2e-columns") + "spec: {registries: [e2e-columns.example.com]}\n" +
 		policy("", "e2e-columns", "{}") +
-		"\n---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterQuota, metadata: {name: e2e-columns}, spec: {namespaces: [" + ns + "], tenants: [e2e-columns], maxInFlight: 64}}\n" +
-		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: Exception, metadata: {name: x, namespace: %s}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a]}}\n", ns, until) +
-		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: e2e-columns}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a], namespaces: [%s]}}\n", until, ns) +
+		"\n---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterQuota, metadata: {name: e2e-columns}, spec: {namespaces: [" + ns +
+		"], tenants: [e2e-columns], maxInFlight: 64}}\n" +
+		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: Exception, metadata: {name: x, namespace: %s}, spec: {until: %q, reason: r, images: "+
+			"[e2e-columns.example.com/a]}}\n", ns, until) +
+		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: e2e-columns}, spec: {until: %q, reason: r, images: "+
+			"[e2e-columns.example.com/a], namespaces: [%s]}}\n", until, ns) +
 		"---\n{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: e2e-columns}, spec: {homeNamespace: " + ns + "}}\n"
 }
 
@@ -78,7 +81,8 @@ func filled(found metav1.Table) error {
 		for i, column := range found.ColumnDefinitions {
 			cell := row.Cells[i]
 			switch text := strings.TrimSpace(fmt.Sprint(cell)); {
-			case column.Name == v1beta1.ConditionProvisioned, column.Name == "Scope", column.Name == "Review": // blank says that no operator provisions, Fallback, and that nothing needs a review
+			// blank says that no operator provisions, Fallback, and that nothing needs a review
+			case column.Name == v1beta1.ConditionProvisioned, column.Name == "Scope", column.Name == "Review":
 			case cell == nil, text == "", text == "<none>", text == "<unknown>", text == "[]":
 				return fmt.Errorf("the column %s is blank in %v", column.Name, row.Cells)
 			case (column.Name == "Ready" || column.Name == "Effective") && text != "True" && text != "False":

@@ -32,7 +32,8 @@ func podOf(spec string) string {
 }
 
 func kustomization(spec string) string {
-	return "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: app, namespace: $NS}, spec: {interval: 10m, path: ./, prune: true, " + spec + "}}"
+	return "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: app, namespace: $NS}, spec: {interval: 10m, path: ./, " +
+		"prune: true, " + spec + "}}"
 }
 
 func release(spec string) string {
@@ -49,35 +50,44 @@ func byThemselves() map[string]judged {
 	const container = "containers: [{name: app, image: registry.example.com/$NS/app:v1"
 	const profiled = "seccompProfile: {type: RuntimeDefault}"
 	secret := func(key string) string {
-		return "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: app, namespace: $NS}, spec: {secretStoreRef: {kind: ClusterSecretStore, name: vault}, data: [{secretKey: a, remoteRef: {key: " + key + "}}]}}"
+		return "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: app, namespace: $NS}, spec: {secretStoreRef: {kind: " +
+			"ClusterSecretStore, name: vault}, data: [{secretKey: a, remoteRef: {key: " + key + "}}]}}"
 	}
 	source := func(url string) string {
 		return "{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: app, namespace: $NS}, spec: {interval: 1m, url: " + url + "}}"
 	}
 	return map[string]judged{
 		"tenant-allowed-registries": {parameters: map[string]any{"prefixes": []any{"registry.example.com/live-tenant-allowed-registries/"}},
-			denied: podOf("containers: [{name: app, image: registry.example.com/other/app:v1}]"), reason: "registry.example.com/other/app:v1", admitted: podOf(container + "}]"),
+			denied: podOf("containers: [{name: app, image: registry.example.com/other/app:v1}]"), reason: "registry.example.com/other/app:v1",
+			admitted: podOf(container + "}]"),
 			debugger: debugger("registry.example.com/other/debug:v1", nil)},
 		"no-privileged-containers": {denied: podOf(container + ", securityContext: {privileged: true}}]"), reason: "privileged", admitted: podOf(container + "}]"),
 			debugger: debugger("debug", &corev1.SecurityContext{Privileged: &yes})},
 		"container-allowed-ports": {parameters: map[string]any{"ports": []any{int64(8080)}},
 			denied: podOf(container + ", ports: [{containerPort: 22}]}]"), reason: "22", admitted: podOf(container + ", ports: [{containerPort: 8080}]}]")},
 		"allowed-users-and-groups": {parameters: map[string]any{"runAsUser": map[string]any{"rule": "MustRunAsNonRoot"}},
-			denied: podOf(container + ", securityContext: {runAsUser: 0}}]"), reason: "app", admitted: podOf(container + ", securityContext: {runAsUser: 1000, runAsNonRoot: true}}]"),
+			denied: podOf(container + ", securityContext: {runAsUser: 0}}]"), reason: "app",
+			admitted: podOf(container + ", securityContext: {runAsUser: 1000, runAsNonRoot: true}}]"),
 			debugger: debugger("debug", &corev1.SecurityContext{RunAsUser: &zero})},
-		"no-host-path-volumes": {denied: podOf(container + "}], volumes: [{name: etc, hostPath: {path: /etc}}]"), reason: "/etc", admitted: podOf(container + "}], volumes: [{name: etc, emptyDir: {}}]")},
+		"no-host-path-volumes": {denied: podOf(container + "}], volumes: [{name: etc, hostPath: {path: /etc}}]"), reason: "/etc",
+			admitted: podOf(container + "}], volumes: [{name: etc, emptyDir: {}}]")},
 		"seccomp-profile": {denied: podOf(container + "}]"), reason: "seccomp", admitted: podOf(container + ", securityContext: {" + profiled + "}}]"),
 			debugger: debugger("debug", &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}})},
-		"apparmor-profile": {denied: podOf(container + ", securityContext: {appArmorProfile: {type: Unconfined}}}]"), reason: "AppArmor", admitted: podOf(container + "}]"),
+		"apparmor-profile": {denied: podOf(container + ", securityContext: {appArmorProfile: {type: Unconfined}}}]"), reason: "AppArmor",
+			admitted: podOf(container + "}]"),
 			debugger: debugger("debug", &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}})},
 		"flux-service-account-required": {denied: kustomization("sourceRef: {kind: GitRepository, name: app}"), reason: "spec.serviceAccountName is empty",
 			admitted: kustomization("serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: app}"), also: map[string]string{
-				release("chartRef: {kind: OCIRepository, name: app}"):                                                                                "spec.serviceAccountName is empty",
-				release("serviceAccountName: default, chartRef: {kind: OCIRepository, name: app}"):                                                   `"default" may not be used`,
-				kustomization("serviceAccountName: iris-red, sourceRef: {kind: GitRepository, name: app}"):                                           "is not the account of tenant iris-green",
+				release("chartRef: {kind: " +
+					"OCIRepository, name: app}"): "spec.serviceAccountName is empty",
+				release("serviceAccountName: default, chartRef: {kind: OCIRepository, name: app}"): `"default" may ` +
+					`not be used`,
+				kustomization("serviceAccountName: iris-red, sourceRef: {kind: " +
+					"GitRepository, name: app}"): "is not the account of tenant iris-green",
 				kustomization("serviceAccountName: iris-green, kubeConfig: {secretRef: {name: other}}, sourceRef: {kind: GitRepository, name: app}"): "spec.kubeConfig",
 			}},
-		"flux-no-cross-namespace-refs": {denied: kustomization("sourceRef: {kind: GitRepository, name: app, namespace: flux-system}"), reason: "spec.sourceRef names namespace",
+		"flux-no-cross-namespace-refs": {denied: kustomization("sourceRef: {kind: GitRepository, name: app, namespace: flux-system}"),
+			reason:   "spec.sourceRef names namespace",
 			admitted: kustomization("sourceRef: {kind: GitRepository, name: app}, targetNamespace: live-member"), also: map[string]string{
 				kustomization("sourceRef: {kind: GitRepository, name: app}, targetNamespace: kube-system"):                    `spec.targetNamespace is "kube-system"`,
 				kustomization("sourceRef: {kind: GitRepository, name: app}, targetNamespace: live-other"):                     `spec.targetNamespace is "live-other"`,
@@ -86,21 +96,28 @@ func byThemselves() map[string]judged {
 				release("chartRef: {kind: OCIRepository, name: app}, storageNamespace: live-other"):                           "spec.storageNamespace",
 				release("chart: {spec: {chart: app, sourceRef: {kind: HelmRepository, name: app, namespace: live-other}}}"):   "spec.chart.spec.sourceRef names namespace",
 			}},
-		"flux-allowed-sources": {denied: source("https://github.com/example-evil/app"), reason: "is not below an allowed prefix", admitted: source("https://github.com/example/app"),
+		"flux-allowed-sources": {denied: source("https://github.com/example-evil/app"), reason: "is not below an allowed prefix",
+			admitted:   source("https://github.com/example/app"),
 			parameters: map[string]any{"gitPrefixes": []any{"https://github.com/example/"}}, also: map[string]string{
 				source("https://github.com/example/../evil/app"):                  "a part that servers may read differently",
 				source("https://github.com@evil.example.com/app"):                 "is not below an allowed prefix",
 				source("http://github.com/example/app"):                           "is not below an allowed prefix",
 				source("https://github.com/example/app, recurseSubmodules: true"): "spec.recurseSubmodules",
 			}},
-		"external-secret-tenant-keys": {denied: secret("iris-green-web-db"), reason: "belongs to tenant iris-green-web", admitted: secret("iris-green-db"), also: map[string]string{
-			secret("iris-red-db"): "does not begin with iris-green-",
-			strings.Replace(secret("x"), "data: [{secretKey: a, remoteRef: {key: x}}]", "dataFrom: [{extract: {key: iris-red-db}}]", 1):                                                                        "spec.dataFrom[0].extract.key",
-			strings.Replace(secret("x"), "data: [{secretKey: a, remoteRef: {key: x}}]", "dataFrom: [{find: {path: iris-green-}}]", 1):                                                                          "spec.dataFrom[0].find",
-			strings.Replace(secret("iris-red-db, }, sourceRef: {storeRef: {kind: ClusterSecretStore, name: vault}"), "kind: ClusterSecretStore, name: vault}, data", "kind: SecretStore, name: own}, data", 1): "does not begin with iris-green-",
-		}},
-		"protected-namespace-labels": {denied: "{apiVersion: v1, kind: Namespace, metadata: {name: live-labelled, labels: {landwaiter.dev/tenant: iris-red}}}", reason: "which only the platform may do",
-			match: map[string]any{}, parameters: map[string]any{"allowedGroups": []any{"platform"}}, admitted: "{apiVersion: v1, kind: Namespace, metadata: {name: live-labelled, labels: {team: iris-red}}}"},
+		"external-secret-tenant-keys": {denied: secret("iris-green-web-db"), reason: "belongs to tenant iris-green-web", admitted: secret("iris-green-db"),
+			also: map[string]string{
+				secret("iris-red-db"): "does not begin with iris-green-",
+				strings.Replace(secret("x"), "data: [{secretKey: a, remoteRef: {key: x}}]", "dataFrom: [{extract: {key: iris-red-db}}]",
+					1): "spec.dataFrom[0].extract.key",
+				strings.Replace(secret("x"), "data: [{secretKey: a, remoteRef: {key: x}}]", "dataFrom: [{find: {path: iris-green-}}]",
+					1): "spec.dataFrom[0].find",
+				strings.Replace(secret("iris-red-db, }, sourceRef: {storeRef: {kind: ClusterSecretStore, name: vault}"), "kind: ClusterSecretStore, name: vault}, data",
+					"kind: SecretStore, name: own}, data", 1): "does not begin with iris-green-",
+			}},
+		"protected-namespace-labels": {denied: "{apiVersion: v1, kind: Namespace, metadata: {name: live-labelled, labels: {landwaiter.dev/tenant: iris-red}}}",
+			reason: "which only the platform may do",
+			match:  map[string]any{}, parameters: map[string]any{"allowedGroups": []any{"platform"}},
+			admitted: "{apiVersion: v1, kind: Namespace, metadata: {name: live-labelled, labels: {team: iris-red}}}"},
 	}
 }
 
@@ -135,7 +152,8 @@ const syncset = `{apiVersion: syncset.gatekeeper.sh/v1alpha1, kind: SyncSet, met
 // namespaceOf is a namespace that violates no constraint, so that audits do not count it.
 func namespaceOf(tenant string) string {
 	return "{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {landwaiter.dev/tenant: " + tenant + "}}}\n---\n" +
-		"{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny, namespace: $NS}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}"
+		"{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny, namespace: $NS}, spec: {podSelector: {}, policyTypes: " +
+		"[Ingress, Egress]}}"
 }
 
 // show has a template deny and admit, and admit a deletion.

@@ -27,7 +27,8 @@ import (
 // rules are a team's: its images and artifacts are signed with its key.
 func rules(key *fixture.CosignKey) string {
 	return `
-{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {name: keys, namespace: $NS}, spec: {type: PublicKeys, source: {inline: ` + fmt.Sprintf("%q", key.PEM) + `}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {name: keys, namespace: $NS}, spec: {type: PublicKeys, source: {inline: ` +
+		fmt.Sprintf("%q", key.PEM) + `}}}
 ---
 {apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: release, namespace: $NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
@@ -46,7 +47,8 @@ func (l *library) artifact(t *testing.T, repository string, keys ...*fixture.Cos
 		return descriptor
 	}
 	config, layer := push("application/vnd.cncf.flux.config.v1+json", rand.Text()), push("application/vnd.cncf.flux.content.v1.tar+gzip", rand.Text())
-	manifest, err := oras.PackManifest(ctx, target, oras.PackManifestVersion1_0, "", oras.PackManifestOptions{ConfigDescriptor: &config, Layers: []ocispec.Descriptor{layer}})
+	manifest, err := oras.PackManifest(ctx, target, oras.PackManifestVersion1_0, "",
+		oras.PackManifestOptions{ConfigDescriptor: &config, Layers: []ocispec.Descriptor{layer}})
 	require.NoError(t, err)
 	require.NoError(t, target.Tag(ctx, manifest, "v1"))
 	reference, err := image.Parse(fmt.Sprintf("%s/%s:v1@%s", l.Registry.Host(), repository, manifest.Digest))
@@ -61,7 +63,8 @@ func (l *library) artifact(t *testing.T, repository string, keys ...*fixture.Cos
 
 // ociRepository is one whose reference is given.
 func ociRepository(repository, ref string) string {
-	return "{apiVersion: source.toolkit.fluxcd.io/v1, kind: OCIRepository, metadata: {name: app, namespace: $NS}, spec: {interval: 1m, insecure: true, url: oci://$HOST/" + repository + ", ref: {" + ref + "}}}"
+	return "{apiVersion: source.toolkit.fluxcd.io/v1, kind: OCIRepository, metadata: {name: app, namespace: $NS}, spec: {interval: 1m, insecure: true, url: " +
+		"oci://$HOST/" + repository + ", ref: {" + ref + "}}}"
 }
 
 func byDigest(img fixture.Image) string { return "digest: " + img.Descriptor.Digest.String() }
@@ -99,10 +102,12 @@ func TestArtifactsAreVerifiedLive(t *testing.T) {
 		"another repository's digest":  {ociRepository("flux/unsigned", byDigest(signed)), "is denied in namespace live-artifacts"},
 		"a signed artifact by its tag": {ociRepository("flux/signed", "tag: v1"), "spec.ref.digest is missing"},
 		"a range of versions":          {ociRepository("flux/signed", "semver: '>=1.0.0'"), "spec.ref.digest is missing"},
-		"a chart of a HelmRepository":  {release("chart: {spec: {chart: app, sourceRef: {kind: HelmRepository, name: app}}}"), "spec.chart cannot be bound to a digest"},
+		"a chart of a HelmRepository": {release("chart: {spec: {chart: app, sourceRef: {kind: HelmRepository, name: app}}}"),
+			"spec.chart cannot be bound to a digest"},
 		"a chart of another namespace": {release("chartRef: {kind: OCIRepository, name: app, namespace: flux-system}"), "spec.chartRef names another namespace"},
 		"a Kustomization of Git":       {kustomization("sourceRef: {kind: GitRepository, name: app}"), "spec.sourceRef names no OCIRepository"},
-		"a GitRepository": {"{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: app, namespace: $NS}, spec: {interval: 1m, url: https://github.com/example/app}}",
+		"a GitRepository": {"{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: app, namespace: $NS}, spec: {interval: 1m, url: " +
+			"https://github.com/example/app}}",
 			"this kind cannot be bound to a digest"},
 	} {
 		t.Run(name, func(t *testing.T) { l.denied(t, constraint, c.reason, asking(c.text)) })
@@ -138,7 +143,8 @@ func TestFluxImagesNeedFluxIdentity(t *testing.T) {
 	// A team's own policy allows everything: only the mandatory policy is left.
 	const team = "live-flux-images"
 	l.apply(t, team, namespaceOf("iris-green"))
-	l.apply(t, team, "{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: everything, namespace: $NS}, spec: {rules: [{images: ['**'], action: Allow}]}}")
+	l.apply(t, team, "{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: everything, namespace: $NS}, spec: {rules: [{images: "+
+		"['**'], action: Allow}]}}")
 	l.enforced(t, suite.Root+"/library/verified-images/samples/constraint.yaml", team, map[string]any{"namespaces": []any{team}}, nil)
 
 	const actions, workflow = "https://token.actions.githubusercontent.com", "/source-controller/.github/workflows/release.yml@refs/tags/v1.7.0"

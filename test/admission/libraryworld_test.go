@@ -75,7 +75,8 @@ func (l *library) run(ctx context.Context, args ...string) error {
 // CRDs are Flux's own, and of External Secrets a name alone, which is all that a
 // template needs.
 func definitions(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	secrets, err := cluster.Decode([]byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: externalsecrets.external-secrets.io},
+	secrets, err := cluster.Decode(
+		[]byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: externalsecrets.external-secrets.io},
   spec: {group: external-secrets.io, scope: Namespaced, names: {kind: ExternalSecret, listKind: ExternalSecretList, plural: externalsecrets, singular: externalsecret},
     versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`))
 	if err != nil {

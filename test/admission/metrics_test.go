@@ -54,7 +54,8 @@ func TestAResourceThatIsNotReadyIsCountedForItsNamespaceUntilItIsCorrected(t *te
 	ns := w.namespace(t)
 	w.apply(t, trustStore(ns, "keys", w.teamA))
 	w.shows(t, `landwaiter_resources\{kind="TrustStore"\} [1-9][0-9]*`)
-	w.apply(t, `{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {name: broken, namespace: `+ns+`}, spec: {type: PublicKeys, source: {inline: rubbish}}}`)
+	w.apply(t, `{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {name: broken, namespace: `+ns+
+		`}, spec: {type: PublicKeys, source: {inline: rubbish}}}`)
 	series := `landwaiter_resources_not_ready\{kind="TrustStore",namespace="` + ns + `"\} `
 	w.shows(t, series+"1")
 	w.apply(t, trustStore(ns, "broken", w.teamA))

@@ -54,7 +54,9 @@ func (p *platform) teams(t *testing.T) {
 	t.Helper()
 	p.makeNamespace(t, "nobodys")
 	for _, name := range []string{"red", "blue"} {
-		p.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s-web], access: {admins: [{kind: User, name: ann}]}}}", name, name, name))
+		p.apply(t,
+			fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s-web], access: {admins: "+
+				"[{kind: User, name: ann}]}}}", name, name, name))
 		tenant := &v1beta1.Tenant{}
 		p.conditionOf(t, v1beta1.ConditionProvisioned, tenant, "", name, metav1.ConditionTrue, "Provisioned")
 	}
@@ -131,7 +133,8 @@ func TestEachCellOfTagMutationHoldsWithOperatorAndGatekeeper(t *testing.T) {
 		p.effective(t, &v1beta1.VerificationPolicy{}, "red", "tags", metav1.ConditionTrue, "InForce")
 		p.become(t, all(false, false, false))
 		require.Empty(t, p.objects(t), "nothing could pin a tag")
-		assign := suite.Object("{apiVersion: mutations.gatekeeper.sh/v1, kind: Assign, metadata: {name: own}, spec: {location: 'spec.containers[name:*].image', applyTo: [{groups: [''], kinds: [Pod], versions: [v1]}], match: {namespaces: [red]}, parameters: {assign: {value: x}}}}")
+		assign := suite.Object("{apiVersion: mutations.gatekeeper.sh/v1, kind: Assign, metadata: {name: own}, spec: {location: 'spec.containers[name:*].image', " +
+			"applyTo: [{groups: [''], kinds: [Pod], versions: [v1]}], match: {namespaces: [red]}, parameters: {assign: {value: x}}}}")
 		require.ErrorContains(t, p.ann.Create(suite.Within(t), assign), "forbidden", "a team admin makes no Assign")
 	})
 	operator.Terminate(suite.Patience)

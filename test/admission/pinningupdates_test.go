@@ -79,7 +79,8 @@ func TestADeploymentFromBeforePinningKeepsItsReplicaSetWhenItScales(t *testing.T
 				return err
 			}
 			if found.Status.UpdatedReplicas != want || len(sets.Items) != 1 {
-				return fmt.Errorf("%d ReplicaSets have %d pods of the Deployment's template, not 1 with %d: %+v", len(sets.Items), found.Status.UpdatedReplicas, want, found.Status)
+				return fmt.Errorf("%d ReplicaSets have %d pods of the Deployment's template, not 1 with %d: %+v", len(sets.Items), found.Status.UpdatedReplicas,
+					want, found.Status)
 			}
 			return nil
 		})
@@ -144,7 +145,8 @@ func TestPodsWithDebugContainersFromBeforePinningCanBeChangedAndDeleted(t *testi
 	w.leaveOut(t, labelled)
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(pod), pod))
 	require.NoError(t, change(t, w, pod, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
-	require.NoError(t, deniedFor(change(t, w, pod.DeepCopy(), func(p *corev1.Pod) { p.Spec.Containers[0].Image = w.unsigned }), w.unsigned), "a new image is verified all the same")
+	require.NoError(t, deniedFor(change(t, w, pod.DeepCopy(), func(p *corev1.Pod) { p.Spec.Containers[0].Image = w.unsigned }), w.unsigned),
+		"a new image is verified all the same")
 	other, err = w.debug(t, other, w.signed)
 	require.NoError(t, err)
 	require.Contains(t, other.Spec.EphemeralContainers[0].Image, "@sha256:", "a new debug container is pinned")

@@ -28,7 +28,8 @@ func indent(text string) string {
 }
 
 func verifier(namespace, name, store string) string {
-	return header(namespace, "Verifier", name) + fmt.Sprintf("spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %s}], insecureIgnoreTransparencyLog: true}}}\n", store)
+	return header(namespace, "Verifier", name) +
+		fmt.Sprintf("spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %s}], insecureIgnoreTransparencyLog: true}}}\n", store)
 }
 
 func policy(namespace, name, rules string) string {

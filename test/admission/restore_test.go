@@ -24,7 +24,8 @@ import (
 func restorable(t *testing.T) *world {
 	t.Helper()
 	e := suite.ForTest(t)
-	s, err := e.Stack(t.Context(), cluster.Options{}, map[string]any{"operator": map[string]any{"enabled": true, "flux": false}, "guardrails": map[string]any{"enabled": true}})
+	s, err := e.Stack(t.Context(), cluster.Options{},
+		map[string]any{"operator": map[string]any{"enabled": true, "flux": false}, "guardrails": map[string]any{"enabled": true}})
 	require.NoError(t, err)
 	w := &world{Stack: s}
 	require.NoError(t, w.prepare(suite.Within(t)))
@@ -41,7 +42,8 @@ func (w *world) identity(t *testing.T, name string) types.UID {
 
 // teamOf returns a Tenant that the operator provides with namespaces.
 func teamOf(name string) string {
-	return fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s-web]}}", name, name, name)
+	return fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s-web]}}",
+		name, name, name)
 }
 
 // usable waits until an image is admitted in the namespaces of a Tenant and the operator says that it is
@@ -58,7 +60,8 @@ func (w *world) usable(t *testing.T, name string) {
 
 const (
 	allowing = "{rules: [{images: [\"**\"], action: Allow}]}"
-	excepted = "\n---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: short}, spec: {images: [%q], namespaces: [excepted], until: %q, reason: OPS-1}}"
+	excepted = "\n---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: short}, spec: {images: [%q], namespaces: [excepted], " +
+		"until: %q, reason: OPS-1}}"
 )
 
 // operate starts the operator as kubelet does: again, until it is ready. After a restore, the API server

@@ -18,7 +18,8 @@ import (
 
 // keylessBy is a Verifier of one identity of GitHub Actions.
 func keylessBy(ns, name, identity string) string {
-	return header(ns, "Verifier", name) + "spec: {type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', " + identity + "}]}}}\n---\n"
+	return header(ns, "Verifier", name) + "spec: {type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', " +
+		identity + "}]}}}\n---\n"
 }
 
 // A team admin copies a rule that lets everybody in.

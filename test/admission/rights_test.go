@@ -47,7 +47,8 @@ func TestAnAdminOfANamespaceLetsOthersReadItAndNothingElse(t *testing.T) {
 	suite.Eventually(t, func(context.Context) error { return binds(own, "landwaiter-reader") })
 	require.NoError(t, binds(own, "landwaiter-rules-writer"))
 	require.Error(t, binds(other, "landwaiter-reader"))
-	for _, role := range []string{"landwaiter-cluster-reader", "landwaiter-tenant-reader", "landwaiter-checker", "landwaiter-cluster-admin", "landwaiter-namespace-maker"} {
+	for _, role := range []string{"landwaiter-cluster-reader", "landwaiter-tenant-reader", "landwaiter-checker", "landwaiter-cluster-admin",
+		"landwaiter-namespace-maker"} {
 		require.ErrorContains(t, binds(own, role), "attempting to grant RBAC permissions not currently held", role)
 	}
 }
@@ -65,7 +66,8 @@ func TestProviderReadsNoSecretsBeyondWhatItWasGiven(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{cluster.GatekeeperSecret: true, "another": false} {
-		ok, err := w.may(t.Context(), account, authorizationv1.ResourceAttributes{Namespace: cluster.GatekeeperNamespace, Verb: "get", Resource: "secrets", Name: name})
+		ok, err := w.may(t.Context(), account,
+			authorizationv1.ResourceAttributes{Namespace: cluster.GatekeeperNamespace, Verb: "get", Resource: "secrets", Name: name})
 		require.NoError(t, err)
 		require.Equal(t, want, ok, name)
 	}
@@ -93,7 +95,8 @@ func TestMissingRightIsAClearConditionAndTheTeamItselfCanGiveIt(t *testing.T) {
 	require.NoError(t, w.Client.Create(suite.Within(t), secret))
 	w.apply(t, secretKeys(ns))
 	said := w.condition(t, &v1beta1.TrustStore{}, ns, "keys", metav1.ConditionFalse, "AccessDenied")
-	command := "kubectl create rolebinding landwaiter-reference-reader --namespace=" + ns + " --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"
+	command := "kubectl create rolebinding landwaiter-reference-reader --namespace=" + ns +
+		" --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"
 	require.Contains(t, said.Message, command)
 	w.denied(t, ns, w.byTeamA, "TrustStore "+ns+"/keys")
 
@@ -135,16 +138,19 @@ func TestTeamAdminCannotReachAnotherTeam(t *testing.T) {
 		"create there":            trustStore(teamB, "keys", w.teamA),
 		"create for all":          trustStore("", "keys", w.teamA),
 		"make a mandatory policy": policy("", "mine", `{scope: Mandatory, defaultAction: Allow}`),
-		"refer by namespace":      header(teamA, "TrustStore", "x") + "spec: {type: PublicKeys, source: {secretKeyRef: {namespace: " + teamB + ", name: theirs, key: cosign.pub}}}",
-		"pull with theirs":        header(teamA, "Store", "x") + "spec: {registries: [r.example.com], imagePullSecrets: [{namespace: " + teamB + ", name: theirs}]}",
-		"bring a namespace":       header(teamA, "Verifier", "x") + "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{namespace: " + teamB + ", name: keys}], insecureIgnoreTransparencyLog: true}}}",
+		"refer by namespace": header(teamA, "TrustStore", "x") + "spec: {type: PublicKeys, source: {secretKeyRef: {namespace: " + teamB +
+			", name: theirs, key: cosign.pub}}}",
+		"pull with theirs": header(teamA, "Store", "x") + "spec: {registries: [r.example.com], imagePullSecrets: [{namespace: " + teamB + ", name: theirs}]}",
+		"bring a namespace": header(teamA, "Verifier", "x") + "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{namespace: " + teamB +
+			", name: keys}], insecureIgnoreTransparencyLog: true}}}",
 	} {
 		require.Error(t, create(text), name)
 	}
 	// A name that tries to leave the namespace is just a name of nothing.
 	for i, name := range []string{"../" + teamB + "/secrets/theirs", teamB + "/theirs", "theirs,metadata.namespace=" + teamB} {
 		store := fmt.Sprintf("trick-%d", i)
-		require.NoError(t, create(header(teamA, "TrustStore", store)+"spec: {type: PublicKeys, source: {secretKeyRef: {name: "+fmt.Sprintf("%q", name)+", key: cosign.pub}}}"))
+		require.NoError(t,
+			create(header(teamA, "TrustStore", store)+"spec: {type: PublicKeys, source: {secretKeyRef: {name: "+fmt.Sprintf("%q", name)+", key: cosign.pub}}}"))
 		w.condition(t, &v1beta1.TrustStore{}, teamA, store, metav1.ConditionFalse, "Invalid")
 	}
 	for _, list := range []client.ObjectList{&v1beta1.TrustStoreList{}, &corev1.SecretList{}} {

@@ -101,7 +101,8 @@ func (w *world) questions(t *testing.T) (all []question) {
 		account:    {{own, "namespaced"}: read, {other, "namespaced"}: read, {"", "namespaced"}: read, {"", "cluster-wide"}: read},
 	}
 	add := func(user, where, resource, subresource, verb string, want bool) {
-		all = append(all, question{user, authorizationv1.ResourceAttributes{Namespace: where, Verb: verb, Group: v1beta1.Group, Resource: resource, Subresource: subresource}, want})
+		all = append(all,
+			question{user, authorizationv1.ResourceAttributes{Namespace: where, Verb: verb, Group: v1beta1.Group, Resource: resource, Subresource: subresource}, want})
 	}
 	for user, grants := range granted {
 		for _, verb := range append(slices.Clone(read), write...) {
@@ -113,7 +114,8 @@ func (w *world) questions(t *testing.T) (all []question) {
 				}
 			}
 			for _, resource := range clusterWide {
-				add(user, "", resource, "", verb, slices.Contains(grants[scope{"", "cluster-wide"}], verb) && (user != "cluster-reader" || !slices.Contains(naming, resource)))
+				add(user, "", resource, "", verb, slices.Contains(grants[scope{"", "cluster-wide"}], verb) &&
+					(user != "cluster-reader" || !slices.Contains(naming, resource)))
 				add(user, "", resource, "status", verb, user == account && (verb == "update" || verb == "patch"))
 			}
 		}

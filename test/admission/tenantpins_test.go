@@ -57,11 +57,13 @@ func TestTagsOfATeamArePinnedWithTheStoresOfItsHome(t *testing.T) {
 	require.Equal(t, image, made.Spec.Containers[0].Image, "no other namespace is pinned")
 
 	// A Store in the home namespace that cannot be used shows whose Stores are asked.
-	w.apply(t, "{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {name: login, namespace: "+home+"}, spec: {registries: [\""+w.Registry.Host()+"\"], imagePullSecrets: [{name: gone}]}}")
+	w.apply(t, "{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {name: login, namespace: "+home+"}, spec: {registries: [\""+w.Registry.Host()+
+		"\"], imagePullSecrets: [{name: gone}]}}")
 	for _, ns := range []string{home, member} {
 		var last error
 		require.NoError(t, cluster.Until(suite.Within(t), func(ctx context.Context) error {
-			if last = w.Client.Create(ctx, suite.Pod(ns, "probe", image), client.DryRunAll); last == nil || !strings.Contains(last.Error(), home+"/login") || !strings.Contains(last.Error(), "landwaiter-tenant-pinning") {
+			if last = w.Client.Create(ctx, suite.Pod(ns, "probe", image), client.DryRunAll); last == nil || !strings.Contains(last.Error(), home+"/login") ||
+				!strings.Contains(last.Error(), "landwaiter-tenant-pinning") {
 				return fmt.Errorf("the Store of the home namespace is not asked: %w", last)
 			}
 			return nil

@@ -43,7 +43,9 @@ func TestATeamUsesImagesOfItsRegistriesAlone(t *testing.T) {
 	w := installed(t)
 	home, other := w.namespace(t), w.namespace(t)
 	labelled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}}
-	require.NoError(t, w.Client.Patch(suite.Within(t), labelled, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:"limited"}}}`, v1beta1.LabelTenant))))
+	require.NoError(t,
+		w.Client.Patch(suite.Within(t), labelled,
+			client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:"limited"}}}`, v1beta1.LabelTenant))))
 	own, err := w.push(t.Context(), "limited/app", w.platform)
 	require.NoError(t, err)
 	lookalike, err := w.push(t.Context(), "limited-by-others/app", w.platform)

@@ -23,7 +23,8 @@ import (
 func (w *world) team(t *testing.T, spec string, home string, others ...string) string {
 	t.Helper()
 	name := "team-" + home
-	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s]%s}}", name, home, strings.Join(others, ", "), spec))
+	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s]%s}}", name, home,
+		strings.Join(others, ", "), spec))
 	t.Cleanup(func() { w.release(t, name) })
 	return name
 }
@@ -64,7 +65,8 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 	}
 	w.denied(t, other, w.byTeamA, "ClusterVerificationPolicy signed")
 	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "Valid")
-	require.Equal(t, "rules of the home namespace "+home+" are in force in 3 namespaces", w.effective(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "InForce").Message)
+	require.Equal(t, "rules of the home namespace "+home+" are in force in 3 namespaces",
+		w.effective(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "InForce").Message)
 	w.states(t, name, map[string]v1beta1.NamespaceState{home: "Home", one: "Active", two: "Active"})
 
 	// A member's own Verifiers override those in the home namespace, each kind on its own.

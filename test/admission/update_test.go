@@ -279,7 +279,8 @@ func TestDenialOfFiftyImagesIsOneLineEachAndSaysTheTraceIDOnce(t *testing.T) {
 func TestWarningsReachWhoeverAppliesAPod(t *testing.T) {
 	w := installed(t)
 	ns := w.namespace(t)
-	w.apply(t, policy(ns, "lax", `{defaultAction: Allow}`)+policy(ns, "rehearsed", `{enforcementAction: Warn, rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}`))
+	w.apply(t, policy(ns, "lax", `{defaultAction: Allow}`)+
+		policy(ns, "rehearsed", `{enforcementAction: Warn, rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}`))
 	w.admitted(t, ns, w.unsigned)
 	l := w.listen(t)
 	l.admits(t, ns, w.unsigned, w.unsigned+" is allowed", "platform-signature")

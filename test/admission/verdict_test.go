@@ -24,7 +24,8 @@ func TestNamespaceWithoutResourcesUsesTheClustersAndDeniesWithAReason(t *testing
 	require.NoError(t, w.create(t, ns, w.signed))
 	err := w.create(t, ns, w.unsigned)
 	require.NoError(t, deniedFor(err, w.unsigned, "denied in namespace "+ns, "ClusterVerificationPolicy signed", "platform-signature",
-		"no signature was found (looked at the tag sha256-", ".sig and the referrers of this digest). To fix, if your build made it: cosign sign --key KEY --use-signing-config=false --tlog-upload=false ", "traceID "))
+		"no signature was found (looked at the tag sha256-", ".sig and the referrers of this digest). To fix, if your build made it: cosign sign --key KEY "+
+			"--use-signing-config=false --tlog-upload=false ", "traceID "))
 }
 
 func TestTheFirstVerifierOfANamespaceSaysWhatItHides(t *testing.T) {

@@ -96,7 +96,8 @@ func TestExemptImagesAreAdmittedUnverified(t *testing.T) {
 	w := installed(t)
 	ns := w.namespace(t)
 	w.admitted(t, ns, w.signed)
-	w.constraint(t, "exempting", fmt.Sprintf(`match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [%s]}, parameters: {exemptImages: ["%s/somebody/*"]}`, ns, w.Registry.Host()))
+	w.constraint(t, "exempting",
+		fmt.Sprintf(`match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [%s]}, parameters: {exemptImages: ["%s/somebody/*"]}`, ns, w.Registry.Host()))
 	other, err := w.push(suite.Within(t), "nobody/app")
 	require.NoError(t, err)
 	suite.Eventually(t, func(ctx context.Context) error { return deniedBy(w.try(ctx, ns, other), "exempting") })

@@ -234,7 +234,8 @@ func (w *world) effective(t *testing.T, object v1beta1.Object, namespace, name s
 	return w.conditionOf(t, v1beta1.ConditionEffective, object, namespace, name, status, reason)
 }
 
-func (w *world) conditionOf(t *testing.T, kind string, object v1beta1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (w *world) conditionOf(t *testing.T, kind string, object v1beta1.Object, namespace, name string, status metav1.ConditionStatus,
+	reason string) metav1.Condition {
 	t.Helper()
 	var found *metav1.Condition
 	suite.Eventually(t, func(ctx context.Context) error {

@@ -72,6 +72,9 @@ func (s source) starts() (found []string) {
 
 // literal returns the text of an argument, and an empty one of what is not written there.
 func literal(arg ast.Expr) string {
+	if sum, ok := arg.(*ast.BinaryExpr); ok {
+		return literal(sum.X) + literal(sum.Y)
+	}
 	text, ok := arg.(*ast.BasicLit)
 	if !ok {
 		return ""

@@ -37,15 +37,23 @@ func connecting() map[string][]string {
 // by flag.
 func connectors() map[string][]string {
 	return map[string][]string{
-		"github.com/aws": {"pkg/remote/external"}, "github.com/Azure": {"pkg/remote/external"}, "cloud.google.com": {}, "google.golang.org/api": {}, "golang.org/x/oauth2": {"pkg/remote/external"},
-		"github.com/theupdateframework": {"pkg/remote/external"}, "github.com/sigstore/sigstore-go/pkg/tuf": {"pkg/remote/external"}, "github.com/hashicorp/vault": {},
+		"github.com/aws": {"pkg/remote/external"}, "github.com/Azure": {"pkg/remote/external"}, "cloud.google.com": {}, "google.golang.org/api": {},
+		"golang.org/x/oauth2":           {"pkg/remote/external"},
+		"github.com/theupdateframework": {"pkg/remote/external"}, "github.com/sigstore/sigstore-go/pkg/tuf": {"pkg/remote/external"},
+		"github.com/hashicorp/vault":                     {},
 		"github.com/sigstore/sigstore/pkg/signature/kms": {}, "github.com/sigstore/sigstore/pkg/tuf": {}, "github.com/sigstore/rekor/pkg/client": {},
-		"github.com/google/go-containerregistry/pkg/v1/remote": {}, "oras.land/oras-go/v2/registry/remote/retry": {}, "oras.land/oras-go/v2/registry/remote": {"pkg/remote/registry"},
-		"google.golang.org/grpc": {}, "golang.org/x/net": {}, "golang.org/x/net/http/httpproxy": {"pkg/remote/egress"},
+		"github.com/google/go-containerregistry/pkg/v1/remote": {}, "oras.land/oras-go/v2/registry/remote/retry": {},
+		"oras.land/oras-go/v2/registry/remote": {"pkg/remote/registry"},
+		"google.golang.org/grpc":               {}, "golang.org/x/net": {}, "golang.org/x/net/http/httpproxy": {"pkg/remote/egress"},
 
-		"github.com/redis":                   {"pkg/remote/cache", "cmd/internal/program", "cmd/landwaiter"},                                                                                                                                                                                                                                       // Redis
-		"go.opentelemetry.io/otel/exporters": {"pkg/server/tracing"},                                                                                                                                                                                                                                                                               // OTLP
-		"k8s.io/client-go":                   {"pkg/resources/watch", "pkg/server/serving", "pkg/server/controller", "pkg/server/enforcement", "pkg/tenancy/operator", "pkg/server/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/check", "pkg/inspect/isolation", "pkg/inspect/support", "cmd/landwaiter", "cmd/landwaiter-server"}, // the API server
+		// Redis
+		"github.com/redis": {"pkg/remote/cache", "cmd/internal/program", "cmd/landwaiter"},
+		// OTLP
+		"go.opentelemetry.io/otel/exporters": {"pkg/server/tracing"},
+		// the API server
+		"k8s.io/client-go": {"pkg/resources/watch", "pkg/server/serving", "pkg/server/controller", "pkg/server/enforcement", "pkg/tenancy/operator",
+			"pkg/server/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/check", "pkg/inspect/isolation", "pkg/inspect/support", "cmd/landwaiter",
+			"cmd/landwaiter-server"},
 	}
 }
 

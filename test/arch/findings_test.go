@@ -122,7 +122,9 @@ func TestRefusesFindingsAnywhereElse(t *testing.T) {
 		"another name for the import": {`func f() p.Finding { panic(0) }`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := parseSource("pkg/x/x.go", []byte("package x\n\nimport (\n\t\""+module+"/pkg/decide/policy\"\n\tp \""+module+"/pkg/decide/policy\"\n\t\""+module+"/pkg/decide/verify\"\n)\n\n"+c.body+"\n"))
+			s, err := parseSource("pkg/x/x.go",
+				[]byte("package x\n\nimport (\n\t\""+module+"/pkg/decide/policy\"\n\tp \""+module+"/pkg/decide/policy\"\n\t\""+module+
+					"/pkg/decide/verify\"\n)\n\n"+c.body+"\n"))
 			require.NoError(t, err)
 			require.Len(t, s.strayFindings(), c.count, "%v", s.strayFindings())
 		})

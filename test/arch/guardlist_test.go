@@ -44,7 +44,8 @@ func network() []guard {
 			`case !p.hosts.Contain(u):`, `case false:`),
 		without(24, "notation.TestStrangersCertificatesCauseNoRequest", "pkg/evidence/notation/outcome.go",
 			"\tif !c.anchors.contain(chain) && !c.signing.contain(chain) {\n\t\t// This check",
-			"\tif c.revocation != nil {\n\t\t_ = c.checkRevocation(ctx, chain, purpose.CodeSigning)\n\t}\n\tif !c.anchors.contain(chain) && !c.signing.contain(chain) {\n\t\t// This check"),
+			"\tif c.revocation != nil {\n\t\t_ = c.checkRevocation(ctx, chain, purpose.CodeSigning)\n\t}\n\tif !c.anchors.contain(chain) && !c.signing.contain(chain) "+
+				"{\n\t\t// This check"),
 	}
 }
 
@@ -101,7 +102,8 @@ func rules() []guard {
 		without(21, "resolve.TestAnExceptionCountsOnlyAsFarAsItIsDelegated", "pkg/resources/resolve/exceptions.go",
 			`if d == nil || !d.Covers(from, tenant) || !d.Covers(in, tenant) {`, `if d == nil {`),
 		without(21, "verify.TestAnExceptionOnlyEverAddsWhatItAloneMatches", "pkg/decide/verify/exception.go",
-			`return x.OverrideMandatory || !c.hasMandatory() }`, `return !c.hasMandatory() || slices.ContainsFunc(c.Exceptions, func(x Exception) bool { return x.OverrideMandatory }) }`),
+			`return x.OverrideMandatory || !c.hasMandatory() }`,
+			`return !c.hasMandatory() || slices.ContainsFunc(c.Exceptions, func(x Exception) bool { return x.OverrideMandatory }) }`),
 		without(21, "verify.TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt", "pkg/decide/verify/exception.go",
 			`return x.OverrideMandatory || !c.hasMandatory() }`, `return true }`),
 		without(32, "provider.TestAnExceptionForOneImageDoesNotFreeThePod", "pkg/decide/verify/exception.go",

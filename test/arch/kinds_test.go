@@ -74,7 +74,8 @@ var parsedManifests *manifests
 
 func parseManifests(t *testing.T) manifests {
 	t.Helper()
-	found := manifests{roles: map[string]rbacv1.ClusterRole{}, sampled: map[string]bool{}, definitions: map[string]map[string]apiextensionsv1.CustomResourceDefinition{}}
+	found := manifests{roles: map[string]rbacv1.ClusterRole{}, sampled: map[string]bool{},
+		definitions: map[string]map[string]apiextensionsv1.CustomResourceDefinition{}}
 	for _, folder := range folders() {
 		found.definitions[folder] = map[string]apiextensionsv1.CustomResourceDefinition{}
 		files, err := filepath.Glob(filepath.Join(root, folder, v1beta1.Group+"_*.yaml"))
@@ -240,7 +241,8 @@ func compiled(kind v1beta1.Kind) (err error) {
 		namespace = "team-a"
 		object.SetNamespace(string(namespace))
 	}
-	snapshot, _ := resolve.Empty(resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }}).Next(resolve.Group(resource.Objects{Resources: []v1beta1.Object{object}}), nil)
+	snapshot, _ := resolve.Empty(resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }}).
+		Next(resolve.Group(resource.Objects{Resources: []v1beta1.Object{object}}), nil)
 	if _, ok := conditions.Reports(snapshot, namespace)[resource.RefOf(object)]; !ok {
 		return fmt.Errorf("nothing says anything of %s", resource.RefOf(object))
 	}
@@ -270,21 +272,25 @@ func (b *bogus) DeepCopyObject() runtime.Object {
 }
 
 func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
-	lacks := readManifests(t).missing(t.Context(), v1beta1.Kind{Name: "Bogus", Plural: "boguses", Namespaced: true, New: func() v1beta1.Object { return &bogus{} }})
+	lacks := readManifests(t).
+		missing(t.Context(), v1beta1.Kind{Name: "Bogus", Plural: "boguses", Namespaced: true, New: func() v1beta1.Object { return &bogus{} }})
 	for _, want := range []string{
 		"an entry landwaiter.dev_boguses.yaml in config/crd/kustomization.yaml",
 		"a CRD in config/crd", "a CRD in charts/landwaiter/files/crds",
 		"the column Ready", "the column Age",
-		"the permission to get boguses in ClusterRole landwaiter:", "the permission to list boguses in ClusterRole landwaiter:", "the permission to watch boguses in ClusterRole landwaiter:",
+		"the permission to get boguses in ClusterRole landwaiter:", "the permission to list boguses in ClusterRole landwaiter:",
+		"the permission to watch boguses in ClusterRole landwaiter:",
 		"the permission to patch boguses/status in ClusterRole landwaiter:",
 		"the permission to create boguses in ClusterRole landwaiter-rules-writer", "the permission to get boguses in ClusterRole landwaiter-reader",
 		"the permission to delete boguses in ClusterRole landwaiter-cluster-admin",
 		"a sample in config/samples", "a page in docs/reference",
 		"decoding from files", "a compile step",
 	} {
-		require.True(t, slices.ContainsFunc(lacks, func(text string) bool { return strings.HasPrefix(text, want) }), "not named: %s\n%s", want, strings.Join(lacks, "\n"))
+		require.True(t, slices.ContainsFunc(lacks, func(text string) bool { return strings.HasPrefix(text, want) }), "not named: %s\n%s", want,
+			strings.Join(lacks, "\n"))
 	}
-	inCluster := readManifests(t).missing(t.Context(), v1beta1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1beta1.Object { return &bogus{} }})
+	inCluster := readManifests(t).
+		missing(t.Context(), v1beta1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1beta1.Object { return &bogus{} }})
 	require.Contains(t, strings.Join(inCluster, "\n"), "the permission to get clusterboguses in ClusterRole landwaiter-cluster-reader")
 	require.NotContains(t, strings.Join(inCluster, "\n"), "landwaiter-rules-writer", "a team has no permission to cluster resources")
 }

@@ -58,15 +58,18 @@ func TestTheClusterReaderReadsNoFieldThatNamesATeam(t *testing.T) {
 func TestNoStatusThatTheClusterReaderReadsNamesATeam(t *testing.T) {
 	key := written.InlineKey(string(written.NewKey(t).PEM))
 	team := func(name string) []string {
-		return []string{written.Object("Tenant", "", name, "homeNamespace: "+name+"\nnamespaces: ["+name+"-web]"), written.Namespace(name, name), written.Namespace(name+"-web", name+"-web"),
-			written.Object("Verifier", name, "own", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: keys}], insecureIgnoreTransparencyLog: true}}"),
+		return []string{written.Object("Tenant", "", name, "homeNamespace: "+name+"\nnamespaces: ["+name+"-web]"), written.Namespace(name, name),
+			written.Namespace(name+"-web", name+"-web"),
+			written.Object("Verifier", name, "own", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: keys}], "+
+				"insecureIgnoreTransparencyLog: true}}"),
 			written.Object("VerificationPolicy", name, "own", "defaultAction: Inherit\nrules: [{images: ['**'], require: [{anyOf: [missing]}]}]"),
 			written.Object("Store", name, "own", "registries: [r.example.com]")}
 	}
 	documents := append(team("zzblue"), team("zzgreen")...)
 	documents = append(documents,
 		written.Object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: missing, key: k}}"),
-		written.Object("ClusterTrustStore", "", "inline", key), written.Object("ClusterVerifier", "", "sound", strings.ReplaceAll(written.CosignVerifier, "keys}]", "inline}]")),
+		written.Object("ClusterTrustStore", "", "inline", key),
+		written.Object("ClusterVerifier", "", "sound", strings.ReplaceAll(written.CosignVerifier, "keys}]", "inline}]")),
 		written.Object("ClusterVerifier", "", "broken", written.CosignVerifier),
 		written.Object("ClusterVerificationPolicy", "", "fallback", "rules: [{images: ['**'], require: [{anyOf: [broken]}]}]"),
 		written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\nrules: [{images: ['**'], require: [{anyOf: [missing]}]}]"),

@@ -68,9 +68,12 @@ func copyWhatItPrints(t *testing.T, cosign string) (last string) {
 	command, printed := start(t, cosign)
 	found := regexp.MustCompile(`(?m)^  export KUBECONFIG=(.+)$`).FindStringSubmatch(printed)
 	require.NotNil(t, found, printed)
-	bash := suite.Program{Path: "bash", Kubeconfig: found[1], Env: []string{"EDITOR=true", "PATH=" + suite.MustTool(t, suite.ClusterTools) + ":" + filepath.Dir(suite.MustTool(t, suite.Landwaiter)) + ":" + os.Getenv("PATH")}}
+	bash := suite.Program{Path: "bash", Kubeconfig: found[1],
+		Env: []string{"EDITOR=true", "PATH=" + suite.MustTool(t, suite.ClusterTools) + ":" + filepath.Dir(suite.MustTool(t, suite.Landwaiter)) + ":" +
+			os.Getenv("PATH")}}
 	count := 0
-	for _, line := range regexp.MustCompile(`(?m)^  ((?:kubectl|landwaiter|KUBECONFIG=|COSIGN_PASSWORD=|sleep|sed|git|env|/).+)$`).FindAllStringSubmatch(printed, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^  ((?:kubectl|landwaiter|KUBECONFIG=|COSIGN_PASSWORD=|sleep|sed|git|env|/).+)$`).
+		FindAllStringSubmatch(printed, -1) {
 		text, comment, _ := strings.Cut(line[1], "    # ")
 		r := bash.Run(t, "", "-euc", text)
 		code := 0

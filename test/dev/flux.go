@@ -45,7 +45,8 @@ func withFlux(ctx context.Context, s *stack.Stack, dir, tools, binary string) (i
 	if _, err := repository.Commit(ctx, "begin", map[string]string{"app.yaml": app}); err != nil {
 		return "", nil, err
 	}
-	if err := onboard(ctx, s, binary, fluxTeam, "--set", "namespaces="+fluxTeam+"-web", "--set", "reconciler.source.url="+repository.URL(), "--set", "reconciler.source.secretRef.name=git"); err != nil {
+	if err := onboard(ctx, s, binary, fluxTeam, "--set", "namespaces="+fluxTeam+"-web", "--set", "reconciler.source.url="+repository.URL(), "--set",
+		"reconciler.source.secretRef.name=git"); err != nil {
 		return "", nil, err
 	}
 	if err := s.Apply(ctx, repository.Secret(fluxTeam, "git")); err != nil {

@@ -62,7 +62,8 @@ func furnish(ctx context.Context, s *stack.Stack, dir, binary, signer string) (f
 		signer     *fixture.CosignKey
 		name       *string
 	}{
-		{"platform/base", signers["platform"], nil}, {"shared/app", signers["team-a"], &f.App}, {"shared/web", signers["team-b"], nil}, {"shared/unsigned", nil, &f.Unsigned},
+		{"platform/base", signers["platform"], nil}, {"shared/app", signers["team-a"], &f.App}, {"shared/web", signers["team-b"], nil},
+		{"shared/unsigned", nil, &f.Unsigned},
 	} {
 		image, err := s.Registry.PushImage(ctx, made.repository, "v1")
 		if err == nil && made.signer != nil {
@@ -76,7 +77,8 @@ func furnish(ctx context.Context, s *stack.Stack, dir, binary, signer string) (f
 		}
 	}
 	// Pods of kubectl run do not meet the level Restricted.
-	if err := onboard(ctx, s, binary, "team-a", "--set", "namespaces=team-a-web", "--set", "access.admins=team-a-admins", "--set", "access.developers=team-a-developers", "--set", "isolation.podSecurity=Baseline"); err != nil {
+	if err := onboard(ctx, s, binary, "team-a", "--set", "namespaces=team-a-web", "--set", "access.admins=team-a-admins", "--set",
+		"access.developers=team-a-developers", "--set", "isolation.podSecurity=Baseline"); err != nil {
 		return f, err
 	}
 	text, err := f.expand(resources)

@@ -47,7 +47,8 @@ func run(ctx context.Context) (err error) {
 	}
 	program, signer := os.Getenv("LANDWAITER_BINARY"), os.Getenv("LANDWAITER_COSIGN")
 	if options.Tools == "" || options.ChartTools == "" || options.Binary == "" || program == "" || signer == "" {
-		return errors.New("LANDWAITER_CLUSTER_TOOLS, LANDWAITER_CHART_TOOLS, LANDWAITER_SERVER, LANDWAITER_BINARY and LANDWAITER_COSIGN are not all set; run make dev")
+		return errors.New("LANDWAITER_CLUSTER_TOOLS, LANDWAITER_CHART_TOOLS, LANDWAITER_SERVER, LANDWAITER_BINARY and LANDWAITER_COSIGN are not all " +
+			"set; run make dev")
 	}
 	s, err := stack.Start(ctx, options)
 	if err != nil {

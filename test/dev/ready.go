@@ -78,7 +78,8 @@ func ready(ctx context.Context, s *stack.Stack, object *unstructured.Unstructure
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &state); err != nil {
 		return fmt.Errorf("read the status of %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	if c := meta.FindStatusCondition(state.Status.Conditions, v1beta1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != got.GetGeneration() {
+	if c := meta.FindStatusCondition(state.Status.Conditions, v1beta1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue ||
+		c.ObservedGeneration != got.GetGeneration() {
 		return fmt.Errorf("%s %s is not Ready yet", object.GetKind(), object.GetName())
 	}
 	return nil

@@ -47,11 +47,13 @@ func TestDocumentedExpressionsDoWhatTheySay(t *testing.T) {
 			[]string{`{"packages":[{"name":"a","licenseConcluded":"AGPL-3.0-only"}]}`, `{"packages":[{"name":"log4j-core"}]}`, "{}"}},
 		"CycloneDX": {[]string{`{"components":[{"licenses":[{"license":{"id":"MIT"}}]},{},{"licenses":[{"license":{"name":"own"}}]}]}`},
 			[]string{`{"components":[{"licenses":[{"license":{"id":"MIT"}},{"license":{"id":"AGPL-3.0-only"}}]}]}`, "{}"}},
-		"Vulnerability report (cosign)": {[]string{vulnerabilities("2026-01-01T00:00:00Z", "High", "CVE-1"), vulnerabilities("2026-01-01T00:00:00Z", "Critical", "CVE-2024-0001")},
+		"Vulnerability " +
+			"report (cosign)": {[]string{vulnerabilities("2026-01-01T00:00:00Z", "High", "CVE-1"), vulnerabilities("2026-01-01T00:00:00Z", "Critical", "CVE-2024-0001")},
 			[]string{vulnerabilities("2025-12-01T00:00:00Z", "High", "CVE-1"), vulnerabilities("2026-01-01T00:00:00Z", "Critical", "CVE-1"), "{}"}},
 		"SARIF report": {[]string{`{"runs":[{"results":[{"level":"note","ruleId":"x"},{"level":"error","ruleId":"CVE-2024-0001"}]}]}`},
 			[]string{`{"runs":[{"results":[{"level":"error","ruleId":"x"}]}]}`, "{}"}},
-		"OpenVEX": {[]string{`{"statements":[{"status":"fixed"},{"status":"not_affected"}]}`}, []string{`{"statements":[{"status":"affected"}]}`, `{"statements":[{"status":"under_investigation"}]}`, "{}"}},
+		"OpenVEX": {[]string{`{"statements":[{"status":"fixed"},{"status":"not_affected"}]}`},
+			[]string{`{"statements":[{"status":"affected"}]}`, `{"statements":[{"status":"under_investigation"}]}`, "{}"}},
 	}
 	documented := expressions(t, "docs/howto/attestations.md")
 	for title, text := range documented {

@@ -15,13 +15,15 @@ import (
 // What a forge and its scanners read names files and targets that exist, so that none of it goes stale unnoticed.
 func TestWhatTheForgeReadsNamesFilesAndTargetsThatAreThere(t *testing.T) {
 	var names []string
-	for _, pattern := range []string{"SECURITY-INSIGHTS.yml", "CODE_OF_CONDUCT.md", "GOVERNANCE.md", "MAINTAINERS.md", "ROADMAP.md", ".github/*/*", ".github/*.md"} {
+	for _, pattern := range []string{"SECURITY-INSIGHTS.yml", "CODE_OF_CONDUCT.md", "GOVERNANCE.md", "MAINTAINERS.md", "ROADMAP.md", ".github/*/*",
+		".github/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, pattern)
 		names = append(names, found...)
 	}
-	file, target := regexp.MustCompile(`landwaiter/landwaiter/(?:blob|tree)/main/([A-Za-z0-9_./-]+)`), regexp.MustCompile("(?m)(?:`|run: .*)make ([a-z][a-z0-9 ]*)")
+	file, target := regexp.MustCompile(`landwaiter/landwaiter/(?:blob|tree)/main/([A-Za-z0-9_./-]+)`),
+		regexp.MustCompile("(?m)(?:`|run: .*)make ([a-z][a-z0-9 ]*)")
 	makefile, insights := read(t, "Makefile"), false
 	for _, name := range names {
 		text, err := os.ReadFile(name)

@@ -93,13 +93,17 @@ func granted(t *testing.T, name string) string {
 		documents = append(documents, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: "+namespace+"}\n"+field+":\n  "+key+": "+value+"\n")
 	}
 	if name == "docs/howto/attestations.md" { // the others bring their own
-		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {name: cosign-pub, key: cosign.pub}}}\n")
+		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, "+
+			"source: {secretKeyRef: {name: cosign-pub, key: cosign.pub}}}\n")
 	}
-	if name == "docs/howto/attestations.md" || name == "docs/howto/examples/github-provenance.md" { // docs/howto/github-attestations.md writes GitHub's root with a shell
-		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
+	// docs/howto/github-attestations.md writes GitHub's root with a shell
+	if name == "docs/howto/attestations.md" || name == "docs/howto/examples/github-provenance.md" {
+		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: "+
+			"{tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
 	}
 	if name == "docs/howto/self-service.md" { // docs/howto/install.md writes it with a shell
-		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {insecureIgnoreTransparencyLog: true, inline: "+strconv.Quote(string(key.PEM))+"}}}\n")
+		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, "+
+			"cosign: {keys: {insecureIgnoreTransparencyLog: true, inline: "+strconv.Quote(string(key.PEM))+"}}}\n")
 	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
 	for _, name := range []string{"platform-keys", "cosign-pub"} {
@@ -115,8 +119,10 @@ func granted(t *testing.T, name string) string {
 	authority, err := fixture.NewAuthority("openshift-service-serving-signer")
 	require.NoError(t, err)
 	add("ConfigMap", "landwaiter-system", "openshift-service-ca", "service-ca.crt", indented(authority.CertificatePEM))
-	add("Secret", "landwaiter-system", "landwaiter-pull-dockercfg-7x2kd", ".dockercfg", `'{"image-registry.openshift-image-registry.svc:5000":{"username":"serviceaccount","password":"p"}}'`)
-	documents = append(documents, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: landwaiter-pull, namespace: landwaiter-system}\nimagePullSecrets: [{name: landwaiter-pull-dockercfg-7x2kd}]\n")
+	add("Secret", "landwaiter-system", "landwaiter-pull-dockercfg-7x2kd", ".dockercfg",
+		`'{"image-registry.openshift-image-registry.svc:5000":{"username":"serviceaccount","password":"p"}}'`)
+	documents = append(documents, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: landwaiter-pull, namespace: landwaiter-system}\nimagePullSecrets: "+
+		"[{name: landwaiter-pull-dockercfg-7x2kd}]\n")
 	return strings.Join(documents, "---\n")
 }
 
@@ -197,7 +203,8 @@ func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 	text := read(t, "docs/reference/conditions.md")
 	for condition, declared := range reasons(t) {
 		explained := map[string]bool{}
-		for _, row := range regexp.MustCompile(`(?m)^\| `+"`(?:True|False|Unknown)` \\| `([A-Za-z]+)` \\| (.+) \\|$").FindAllStringSubmatch(tableOf(t, text, condition), -1) {
+		for _, row := range regexp.MustCompile(`(?m)^\| `+"`(?:True|False|Unknown)` \\| `([A-Za-z]+)` \\| (.+) \\|$").
+			FindAllStringSubmatch(tableOf(t, text, condition), -1) {
 			explained[row[1]] = true
 		}
 		for _, reason := range declared {
@@ -274,7 +281,8 @@ func TestExamplesTrustNoStrangers(t *testing.T) {
 		require.NoError(t, err, name)
 		for _, o := range objects.Resources {
 			for _, problem := range conditions.Review(o) {
-				require.Contains(t, []policy.Reason{policy.ReasonPublishedKey, policy.ReasonPlaceholder}, problem.Reason, "%s: %s: %s", name, problem.Source, problem.Message)
+				require.Contains(t, []policy.Reason{policy.ReasonPublishedKey, policy.ReasonPlaceholder}, problem.Reason, "%s: %s: %s", name, problem.Source,
+					problem.Message)
 			}
 		}
 	}

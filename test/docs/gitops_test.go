@@ -44,7 +44,8 @@ func TestWhatTheDocumentsAskOfOthersHasATool(t *testing.T) {
 	text := read(t, "docs/howto/other-tools.md")
 	rows := regexp.MustCompile(`(?m)^\| [^|]+ \| [AFTDR](?:, [AFTDR])* \| [^|]+ \| [^|]+ \|$`).FindAllString(text, -1)
 	require.Len(t, rows, len(regexp.MustCompile(`(?m)^\| `).FindAllString(text, -1))-4, "each row but the four heads has a document and two answers")
-	for _, named := range []string{"Hard tenancy", "Capsule", "kiosk", "Crossplane", "Azure Service Operator", "Sealed Secrets", "FlexVolume", "Akv2k8s", "AAD Pod Identity", "Cluster API", "Kibana", "kubeconform", "Kyverno", "Carvel", "Windows", "pipenv"} {
+	for _, named := range []string{"Hard tenancy", "Capsule", "kiosk", "Crossplane", "Azure Service Operator", "Sealed Secrets", "FlexVolume", "Akv2k8s",
+		"AAD Pod Identity", "Cluster API", "Kibana", "kubeconform", "Kyverno", "Carvel", "Windows", "pipenv"} {
 		require.Contains(t, strings.Join(rows, "\n"), named)
 	}
 }

@@ -46,41 +46,49 @@ var listed = map[reflect.Type][]string{
 }
 
 // localhost is the rule of profiles: a name belongs to the type Localhost alone.
-const localhost = `{"if": {"properties": {"type": {"const": "Localhost"}}}, "then": {"required": ["localhostProfile"]}, "else": {"properties": {"localhostProfile": {"type": "null"}}}}`
+const localhost = `{"if": {"properties": {"type": {"const": "Localhost"}}}, "then": {"required": ["localhostProfile"]}, "else": {"properties": ` +
+	`{"localhostProfile": {"type": "null"}}}}`
 
 // operators is the rule of requirements: In and NotIn need values; Exists and DoesNotExist take none.
-const operators = `{"if": {"properties": {"operator": {"enum": ["Exists", "DoesNotExist"]}}}, "then": {"properties": {"values": {"maxItems": 0}}}, "else": {"required": ["values"], "properties": {"values": {"minItems": 1}}}}`
+const operators = `{"if": {"properties": {"operator": {"enum": ["Exists", "DoesNotExist"]}}}, "then": {"properties": {"values": {"maxItems": 0}}}, "else": ` +
+	`{"required": ["values"], "properties": {"values": {"minItems": 1}}}}`
 
 // rules are what the API server demands of a type or a field and its Go type does not say.
 var rules = map[string]string{
-	"AppArmorProfile":                                 localhost,
-	"Capability":                                      `{"pattern": "^[A-Z][A-Z0-9_]*$"}`,
-	"ConfigMapKeySelector":                            `{"required": ["name", "key"]}`,
-	"ConfigMapVolumeSource":                           `{"required": ["name"]}`,
-	"ConfigMapVolumeSource.defaultMode":               `{"maximum": 511}`,
-	"DownwardAPIVolumeSource.defaultMode":             `{"maximum": 511}`,
-	"EnvVar":                                          `{"maxProperties": 2}`,
-	"EnvVar.name":                                     `{"pattern": "^[-._a-zA-Z][-._a-zA-Z0-9]*$"}`,
-	"EnvVarSource":                                    `{"minProperties": 1, "maxProperties": 1}`,
-	"EphemeralVolumeSource":                           `{"required": ["volumeClaimTemplate"]}`,
-	"HostPathVolumeSource.path":                       `{"minLength": 1}`,
-	"IPBlock.cidr":                                    `{"$ref": "#/definitions/cidr"}`,
-	"IPBlock.except":                                  `{"items": {"$ref": "#/definitions/cidr"}}`,
-	"KeyToPath.mode":                                  `{"maximum": 511}`,
-	"KeyToPath.path":                                  `{"pattern": "^[^/]"}`,
-	"LabelSelector.matchLabels":                       `{"$ref": "#/definitions/labels"}`,
-	"LabelSelectorRequirement":                        operators,
-	"LabelSelectorRequirement.key":                    `{"$ref": "#/definitions/labelKey"}`,
-	"LabelSelectorRequirement.values":                 `{"items": {"$ref": "#/definitions/labelValue"}}`,
-	"LocalObjectReference.name":                       `{"$ref": "#/definitions/name"}`,
-	"NetworkPolicyPeer":                               `{"minProperties": 1, "if": {"required": ["ipBlock"]}, "then": {"maxProperties": 1}}`,
-	"NetworkPolicyPort":                               `{"if": {"required": ["endPort"]}, "then": {"required": ["port"], "properties": {"port": {"type": "integer"}}}}`,
-	"NetworkPolicyPort.endPort":                       `{"minimum": 1, "maximum": 65535}`,
-	"NetworkPolicyPort.port":                          `{"type": ["integer", "string"], "minimum": 1, "maximum": 65535, "maxLength": 15, "pattern": "^([0-9]+-?)*[a-z]([-a-z0-9]*[a-z0-9])?$"}`,
-	"NodeSelector.nodeSelectorTerms":                  `{"minItems": 1}`,
-	"NodeSelectorRequirement":                         `{"allOf": [` + operators + `, {"if": {"properties": {"operator": {"enum": ["Gt", "Lt"]}}}, "then": {"properties": {"values": {"maxItems": 1, "items": {"pattern": "^-?[0-9]+$"}}}}}]}`,
-	"NodeSelectorTerm.matchFields":                    `{"items": {"type": "object", "additionalProperties": false, "required": ["key", "operator", "values"], "properties": {"key": {"const": "metadata.name"}, "operator": {"enum": ["In", "NotIn"]}, "values": {"type": "array", "minItems": 1, "maxItems": 1, "items": {"type": "string"}}}}}`,
-	"SecurityContext":                                 `{"if": {"properties": {"privileged": {"const": true}}, "required": ["privileged"]}, "then": {"properties": {"allowPrivilegeEscalation": {"enum": [true, null]}}}}`,
+	"AppArmorProfile":                     localhost,
+	"Capability":                          `{"pattern": "^[A-Z][A-Z0-9_]*$"}`,
+	"ConfigMapKeySelector":                `{"required": ["name", "key"]}`,
+	"ConfigMapVolumeSource":               `{"required": ["name"]}`,
+	"ConfigMapVolumeSource.defaultMode":   `{"maximum": 511}`,
+	"DownwardAPIVolumeSource.defaultMode": `{"maximum": 511}`,
+	"EnvVar":                              `{"maxProperties": 2}`,
+	"EnvVar.name":                         `{"pattern": "^[-._a-zA-Z][-._a-zA-Z0-9]*$"}`,
+	"EnvVarSource":                        `{"minProperties": 1, "maxProperties": 1}`,
+	"EphemeralVolumeSource":               `{"required": ["volumeClaimTemplate"]}`,
+	"HostPathVolumeSource.path":           `{"minLength": 1}`,
+	"IPBlock.cidr":                        `{"$ref": "#/definitions/cidr"}`,
+	"IPBlock.except":                      `{"items": {"$ref": "#/definitions/cidr"}}`,
+	"KeyToPath.mode":                      `{"maximum": 511}`,
+	"KeyToPath.path":                      `{"pattern": "^[^/]"}`,
+	"LabelSelector.matchLabels":           `{"$ref": "#/definitions/labels"}`,
+	"LabelSelectorRequirement":            operators,
+	"LabelSelectorRequirement.key":        `{"$ref": "#/definitions/labelKey"}`,
+	"LabelSelectorRequirement.values":     `{"items": {"$ref": "#/definitions/labelValue"}}`,
+	"LocalObjectReference.name":           `{"$ref": "#/definitions/name"}`,
+	"NetworkPolicyPeer":                   `{"minProperties": 1, "if": {"required": ["ipBlock"]}, "then": {"maxProperties": 1}}`,
+	"NetworkPolicyPort": `{"if": {"required": ["endPort"]}, "then": {"required": ["port"], "properties": {"port": ` +
+		`{"type": "integer"}}}}`,
+	"NetworkPolicyPort.endPort": `{"minimum": 1, "maximum": 65535}`,
+	"NetworkPolicyPort.port": `{"type": ["integer", "string"], "minimum": 1, "maximum": 65535, "maxLength": 15, "pattern": ` +
+		`"^([0-9]+-?)*[a-z]([-a-z0-9]*[a-z0-9])?$"}`,
+	"NodeSelector.nodeSelectorTerms": `{"minItems": 1}`,
+	"NodeSelectorRequirement": `{"allOf": [` + operators + `, {"if": {"properties": {"operator": {"enum": ["Gt", "Lt"]}}}, "then": ` +
+		`{"properties": {"values": {"maxItems": 1, "items": {"pattern": "^-?[0-9]+$"}}}}}]}`,
+	"NodeSelectorTerm.matchFields": `{"items": {"type": "object", "additionalProperties": false, "required": ["key", "operator", "values"], ` +
+		`"properties": {"key": {"const": "metadata.name"}, "operator": {"enum": ["In", "NotIn"]}, "values": {"type": "array", "minItems": 1, "maxItems": 1, ` +
+		`"items": {"type": "string"}}}}}`,
+	"SecurityContext": `{"if": {"properties": {"privileged": {"const": true}}, "required": ["privileged"]}, "then": ` +
+		`{"properties": {"allowPrivilegeEscalation": {"enum": [true, null]}}}}`,
 	"StorageMedium":                                   `{"pattern": "^(Memory|HugePages(-[0-9]+[KMG]i)?)?$"}`,
 	"NodeSelectorRequirement.key":                     `{"$ref": "#/definitions/labelKey"}`,
 	"NodeSelectorRequirement.values":                  `{"items": {"$ref": "#/definitions/labelValue"}}`,
@@ -97,16 +105,17 @@ var rules = map[string]string{
 	"ServiceAccountTokenProjection.path":              `{"minLength": 1}`,
 	"ServiceAccountTokenProjection.expirationSeconds": `{"minimum": 600}`,
 	"Sysctl.name":                                     `{"pattern": "^[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$"}`,
-	"Toleration":                                      `{"if": {"properties": {"operator": {"const": "Exists"}}, "required": ["operator"]}, "then": {"properties": {"value": {"maxLength": 0}}}, "else": {"required": ["key"], "properties": {"key": {"minLength": 1}}}}`,
-	"Toleration.key":                                  `{"pattern": "^(([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"}`,
-	"Toleration.tolerationSeconds":                    `{"minimum": -9223372036854775808}`,
-	"Toleration.value":                                `{"maxLength": 63, "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"}`,
-	"Volume":                                          `{"maxProperties": 2}`,
-	"Volume.name":                                     `{"$ref": "#/definitions/namespace"}`,
-	"VolumeMount.mountPath":                           `{"pattern": "^[^:]+$"}`,
-	"VolumeMount.name":                                `{"$ref": "#/definitions/namespace"}`,
-	"VolumeProjection":                                `{"minProperties": 1, "maxProperties": 1}`,
-	"WeightedPodAffinityTerm.weight":                  `{"minimum": 1, "maximum": 100}`,
+	"Toleration": `{"if": {"properties": {"operator": {"const": "Exists"}}, "required": ["operator"]}, "then": ` +
+		`{"properties": {"value": {"maxLength": 0}}}, "else": {"required": ["key"], "properties": {"key": {"minLength": 1}}}}`,
+	"Toleration.key":                 `{"pattern": "^(([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"}`,
+	"Toleration.tolerationSeconds":   `{"minimum": -9223372036854775808}`,
+	"Toleration.value":               `{"maxLength": 63, "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"}`,
+	"Volume":                         `{"maxProperties": 2}`,
+	"Volume.name":                    `{"$ref": "#/definitions/namespace"}`,
+	"VolumeMount.mountPath":          `{"pattern": "^[^:]+$"}`,
+	"VolumeMount.name":               `{"$ref": "#/definitions/namespace"}`,
+	"VolumeProjection":               `{"minProperties": 1, "maxProperties": 1}`,
+	"WeightedPodAffinityTerm.weight": `{"minimum": 1, "maximum": 100}`,
 }
 
 // typeSchemas derives JSON schema from types of Kubernetes, one definition for each struct.
@@ -211,7 +220,8 @@ func (s *typeSchemas) fields(t reflect.Type, properties map[string]any, required
 // A wrong type or a typo in such a value would otherwise end at the API server, which does not know the value's name.
 func TestTheSchemaOfKubernetesTypesInTheChartsValuesIsUpToDate(t *testing.T) {
 	s := &typeSchemas{definitions: map[string]map[string]any{}, used: map[string]bool{}}
-	for _, value := range []any{corev1.EnvVar{}, corev1.ResourceRequirements{}, corev1.PodSecurityContext{}, corev1.SecurityContext{}, corev1.Toleration{}, corev1.Affinity{},
+	for _, value := range []any{corev1.EnvVar{}, corev1.ResourceRequirements{}, corev1.PodSecurityContext{}, corev1.SecurityContext{}, corev1.Toleration{},
+		corev1.Affinity{},
 		corev1.Volume{}, corev1.VolumeMount{}, networkingv1.NetworkPolicyPeer{}, networkingv1.NetworkPolicyEgressRule{}} {
 		s.of(reflect.TypeOf(value))
 	}

@@ -64,7 +64,8 @@ func TestExceptionsFromTheStyleAreFewAndHaveReasons(t *testing.T) {
 }
 
 func TestAnExceptionWithoutAReasonIsFound(t *testing.T) {
-	all, unexplained := exceptions("[*.md]\nBasedOnStyles = Landwaiter\n\n# It repeats words of other projects.\n[docs/a.md]\nLandwaiter.Turns = NO\n\n[docs/b.md]\nLandwaiter.Spelling = NO\n")
+	all, unexplained := exceptions("[*.md]\nBasedOnStyles = Landwaiter\n\n# It repeats words of other projects.\n[docs/a.md]\nLandwaiter.Turns = " +
+		"NO\n\n[docs/b.md]\nLandwaiter.Spelling = NO\n")
 	require.Equal(t, []string{"[docs/a.md] Landwaiter.Turns = NO", "[docs/b.md] Landwaiter.Spelling = NO"}, all)
 	require.Equal(t, []string{"[docs/b.md] Landwaiter.Spelling = NO"}, unexplained)
 }

@@ -133,9 +133,11 @@ func text(t *testing.T, path string, x ast.Expr) string {
 		require.NoError(t, err)
 		return verb.ReplaceAllString(plain, "…")
 	case *ast.BinaryExpr:
-		if literal, ok := x.X.(*ast.BasicLit); ok {
-			return text(t, path, literal) + "…"
+		begin, end := text(t, path, x.X), "…"
+		if literal, ok := x.Y.(*ast.BasicLit); ok {
+			end = text(t, path, literal)
 		}
+		return begin + end
 	}
 	t.Errorf("%s: a message does not begin with a literal: docs/operate/logs.md cannot have it", path)
 	return ""
@@ -166,8 +168,10 @@ func column(t *testing.T, name, heading string) []string {
 func TestEveryLogMessageAndFieldIsOnItsPage(t *testing.T) {
 	l := loggedBy(t)
 	require.Greater(t, len(l.messages), 15)
-	require.Equal(t, slices.Sorted(maps.Keys(l.messages)), column(t, "docs/operate/logs.md", "| `msg` | level | when |"), "expected: the code; actual: docs/operate/logs.md")
-	require.Equal(t, slices.Sorted(maps.Keys(l.fields)), column(t, "docs/operate/logs.md", "| field | in | meaning |"), "expected: the code; actual: docs/operate/logs.md")
+	require.Equal(t, slices.Sorted(maps.Keys(l.messages)), column(t, "docs/operate/logs.md", "| `msg` | level | when |"),
+		"expected: the code; actual: docs/operate/logs.md")
+	require.Equal(t, slices.Sorted(maps.Keys(l.fields)), column(t, "docs/operate/logs.md", "| field | in | meaning |"),
+		"expected: the code; actual: docs/operate/logs.md")
 }
 
 // Attributes of outcomes are made of the outcome's name.
@@ -181,7 +185,8 @@ func TestEveryAttributeOfATraceIsOnItsPage(t *testing.T) {
 		found["landwaiter."+outcome] = true
 	}
 	delete(found, "landwaiter.")
-	require.Equal(t, slices.Sorted(maps.Keys(found)), column(t, "docs/operate/traces.md", "| attribute | of | meaning |"), "expected: the code; actual: docs/operate/traces.md")
+	require.Equal(t, slices.Sorted(maps.Keys(found)), column(t, "docs/operate/traces.md", "| attribute | of | meaning |"),
+		"expected: the code; actual: docs/operate/traces.md")
 }
 
 // The stages that the engine and the caches have are spans, and values of a label.
@@ -194,7 +199,8 @@ func TestEveryStageIsOnThePagesOfTracesAndMetrics(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			for _, stage := range regexp.MustCompile(`(?:race\.start\(|StartStage\(ctx, |Stage\{Name: |Stage[A-Z][a-z]+ = )"([a-z]+)"`).FindAllStringSubmatch(read(t, strings.TrimPrefix(file, root+"/")), -1) {
+			for _, stage := range regexp.MustCompile(`(?:race\.start\(|StartStage\(ctx, |Stage\{Name: |Stage[A-Z][a-z]+ = )"([a-z]+)"`).
+				FindAllStringSubmatch(read(t, strings.TrimPrefix(file, root+"/")), -1) {
 				found[stage[1]] = true
 			}
 		}

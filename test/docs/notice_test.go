@@ -231,7 +231,8 @@ func TestALicenceThatNobodyKnowsIsRefused(t *testing.T) {
 	ids, err := identify([]byte(read(t, "LICENSE")))
 	require.NoError(t, err)
 	require.Equal(t, []string{"Apache-2.0"}, ids)
-	for name, known := range map[string]bool{"LICENSE": true, "License.txt": true, "LICENSE.MIT": true, "LICENSE-APACHE-2.0.txt": true, "COPYING": true, "license.go": false, "LICENSE.docs": false} {
+	for name, known := range map[string]bool{"LICENSE": true, "License.txt": true, "LICENSE.MIT": true, "LICENSE-APACHE-2.0.txt": true, "COPYING": true,
+		"license.go": false, "LICENSE.docs": false} {
 		require.Equal(t, known, licenceFile.MatchString(name), name)
 	}
 }

@@ -61,7 +61,8 @@ func writtenByPrograms() []string {
 // group refer to each other.
 func withResources() [][]string {
 	return [][]string{
-		{"docs/howto/install.md"}, {"docs/howto/self-service.md"}, {"docs/tutorials/first-team.md"}, {"docs/teams/write-rules.md"}, {"docs/howto/notary-v1.md"}, {"docs/compare/ratify.md"}, {"README.md"},
+		{"docs/howto/install.md"}, {"docs/howto/self-service.md"}, {"docs/tutorials/first-team.md"}, {"docs/teams/write-rules.md"}, {"docs/howto/notary-v1.md"},
+		{"docs/compare/ratify.md"}, {"README.md"},
 		{"docs/howto/attestations.md", "docs/howto/github-attestations.md"},
 		{"docs/howto/examples/ghcr-keyless.md"}, {"docs/howto/examples/ecr-aws-signer.md"}, {"docs/howto/examples/harbor-cosign-keys.md"},
 		{"docs/howto/examples/github-provenance.md"}, {"docs/howto/examples/air-gapped-cluster.md"}, {"docs/howto/examples/model-images.md"},

@@ -190,7 +190,8 @@ func TestTypesAndRulesAreSaidInWords(t *testing.T) {
 		"one of `A`, `B`":             {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"A"`)}, {Raw: []byte(`"B"`)}}},
 		"list of strings (at most 9 characters), 1 to 4 entries, each once": {Type: "array", MinItems: number(1), MaxItems: number(4), XListType: &set,
 			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "string", MaxLength: number(9)}}},
-		"map of strings, at most 3 keys":    {Type: "object", MaxProperties: number(3), AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &schema{Type: "string"}}},
+		"map of strings, at most 3 keys": {Type: "object", MaxProperties: number(3),
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &schema{Type: "string"}}},
 		"string, begins with `https://`":    {Type: "string", Pattern: "^https://"},
 		"string, matches `^[^{}/]+$`":       {Type: "string", Pattern: "^[^{}/]+$"},
 		"integer or string":                 {XIntOrString: true},
@@ -200,6 +201,7 @@ func TestTypesAndRulesAreSaidInWords(t *testing.T) {
 	} {
 		require.Equal(t, want, typeOf(&s))
 	}
-	require.Equal(t, "Exactly one of `a`, `b` and `c` must be set.", sentence(apiextensionsv1.ValidationRule{Message: "exactly one of the fields in [a b c] must be set"}))
+	require.Equal(t, "Exactly one of `a`, `b` and `c` must be set.",
+		sentence(apiextensionsv1.ValidationRule{Message: "exactly one of the fields in [a b c] must be set"}))
 	require.Equal(t, "Use one.", sentence(apiextensionsv1.ValidationRule{Message: "use one"}))
 }

@@ -68,7 +68,8 @@ func TestTheSchemaOfTheTenantChartIsUpToDate(t *testing.T) {
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	spec.Required = append(slices.DeleteFunc(spec.Required, func(field string) bool { return field == "homeNamespace" }), "name")
 	length := int64(40)
-	spec.Properties["name"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &length, Pattern: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, Description: "Name of the Tenant."}
+	spec.Properties["name"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &length, Pattern: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`,
+		Description: "Name of the Tenant."}
 
 	namespace := map[string]any{"type": "string", "pattern": `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`}
 	account := map[string]any{"type": "string", "maxLength": 253, "pattern": `^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`}
@@ -82,7 +83,8 @@ func TestTheSchemaOfTheTenantChartIsUpToDate(t *testing.T) {
 			"enabled": map[string]any{"type": "boolean"},
 			"tenants": map[string]any{"type": "array", "items": valueSchema(spec)},
 			"objects": flag, "constraints": flag,
-			"landwaiter": map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{"namespace": namespace, "serviceAccount": account}, "required": []string{"namespace", "serviceAccount"}},
+			"landwaiter": map[string]any{"type": "object", "additionalProperties": false,
+				"properties": map[string]any{"namespace": namespace, "serviceAccount": account}, "required": []string{"namespace", "serviceAccount"}},
 		},
 	}, "", "  ")
 	require.NoError(t, err)

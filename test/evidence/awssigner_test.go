@@ -82,7 +82,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		!strings.HasPrefix(authorization, "AWS4-HMAC-SHA256 Credential=AKIDTEAMA/") || !strings.Contains(authorization, "/eu-west-1/signer/aws4_request"):
 		w.WriteHeader(http.StatusForbidden)
 		return
-	case query.Get("platformId") != "Notation-OCI-SHA384-ECDSA" || query.Get("signatureTimestamp") == "" || len(query["certificateHashes"]) != 2 || len(query["certificateHashes"][0]) != 192:
+	case query.Get("platformId") != "Notation-OCI-SHA384-ECDSA" || query.Get("signatureTimestamp") == "" || len(query["certificateHashes"]) != 2 ||
+		len(query["certificateHashes"][0]) != 192:
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -147,7 +148,8 @@ func TestImagesThatAWSSignerSignedForATeamsProfileAreAdmitted(t *testing.T) {
 		document("Verifier", "team-b", "release", strings.Replace(strings.Replace(verifier, account, "210987654321", 1), "\"]}", "\"], revocation: Ignore}", 1)) +
 		document("VerificationPolicy", "team-b", "images", everything) +
 		namespaceOf("team-c") + document("TrustStore", "team-c", "aws-signer", certificates) +
-		document("Verifier", "team-c", "release", "type: Notation\nnotation: {signingAuthorities: {trustStoreRefs: [{name: aws-signer}]}, trustedIdentities: [\"*\"]}") +
+		document("Verifier", "team-c", "release", "type: Notation\nnotation: {signingAuthorities: {trustStoreRefs: [{name: aws-signer}]}, "+
+			"trustedIdentities: [\"*\"]}") +
 		document("VerificationPolicy", "team-c", "images", everything)
 	good := signedByAWS(t, registry, "team-a/app", trusted, jobOf(1), leaf, false)
 	inCOSE := signedByAWS(t, registry, "team-a/cose", trusted, jobOf(2), leaf, true)
@@ -195,7 +197,8 @@ func TestNobodyIsAdmittedWhileAWSSignerDoesNotAnswer(t *testing.T) {
 	trusted := profileOf(account, "release")
 	resources := store("", "loopback", []string{registry.Host()}, nil, plainHTTP) + namespaceOf("team-a") + credentials +
 		document("TrustStore", "team-a", "aws-signer", "type: SigningAuthorities\n"+inline("source", root.CertificatePEM)+"\nawsSigner: {secretRef: {name: aws}}") +
-		document("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: aws-signer}]}\n  awsSigner: {profiles: [\""+trusted+"\"]}") +
+		document("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: aws-signer}]}\n  awsSigner: "+
+			"{profiles: [\""+trusted+"\"]}") +
 		document("VerificationPolicy", "team-a", "images", everything)
 	img := signedByAWS(t, registry, "team-a/app", trusted, jobOf(1), leaf, false)
 	aws.become(true)

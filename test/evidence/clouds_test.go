@@ -122,7 +122,8 @@ func (c *clouds) address() string { return c.server.Listener.Addr().String() }
 
 // hosts are those that serve finds here.
 func (c *clouds) hosts() []string {
-	return []string{vaultHost, ecrHost, acrHost, garHost, ghcrHost, "sts.eu-central-1.amazonaws.com", "api.ecr.eu-central-1.amazonaws.com", "kms.eu-central-1.amazonaws.com",
+	return []string{vaultHost, ecrHost, acrHost, garHost, ghcrHost, "sts.eu-central-1.amazonaws.com", "api.ecr.eu-central-1.amazonaws.com",
+		"kms.eu-central-1.amazonaws.com",
 		"login.microsoftonline.com", "team.vault.azure.net", "sts.googleapis.com", "iamcredentials.googleapis.com", "cloudkms.googleapis.com", "api.github.com"}
 }
 
@@ -327,7 +328,8 @@ func (c *clouds) vault(r *http.Request, body []byte) (string, error) {
 		if !c.was(r.Header.Get("X-Vault-Token"), "token of Vault") {
 			return "", errors.New("no token")
 		}
-		text, err := json.Marshal(map[string]any{"data": map[string]any{"keys": map[string]any{"1": map[string]string{"name": "P-256", "public_key": string(c.released)}}}})
+		text, err := json.Marshal(
+			map[string]any{"data": map[string]any{"keys": map[string]any{"1": map[string]string{"name": "P-256", "public_key": string(c.released)}}}})
 		return string(text), err
 	}
 	return "{}", nil
@@ -342,7 +344,8 @@ func (c *clouds) github(r *http.Request, body []byte) (string, error) {
 	if err := parsed.Claims(c.app.Public(), &claims); err != nil {
 		return "", err
 	}
-	if claims.Issuer != "4711" || claims.Expiry.Time().After(time.Now().Add(10*time.Minute)) || r.URL.Path != "/app/installations/42/access_tokens" || !strings.Contains(string(body), `"packages":"read"`) {
+	if claims.Issuer != "4711" || claims.Expiry.Time().After(time.Now().Add(10*time.Minute)) || r.URL.Path != "/app/installations/42/access_tokens" ||
+		!strings.Contains(string(body), `"packages":"read"`) {
 		return "", errors.New("no such installation")
 	}
 	return fmt.Sprintf(`{"token":%q,"expires_at":%q}`, c.give("login at "+ghcrHost), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), nil

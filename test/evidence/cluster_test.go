@@ -63,7 +63,8 @@ var connected = suite.Once(parts, func(ctx context.Context, e *suite.Env) (w *wo
 	for _, host := range w.clouds.hosts() {
 		args = append(args, "--cloud-endpoint", host+"="+w.clouds.address())
 	}
-	w.server.Server, err = e.Server(ctx, suite.ServerOptions{Binary: suite.FullServer, Args: args, Env: []string{"KUBECONFIG=" + kubeconfig, "SSL_CERT_FILE=" + authorities, "SSL_CERT_DIR=/nowhere"}})
+	w.server.Server, err = e.Server(ctx,
+		suite.ServerOptions{Binary: suite.FullServer, Args: args, Env: []string{"KUBECONFIG=" + kubeconfig, "SSL_CERT_FILE=" + authorities, "SSL_CERT_DIR=/nowhere"}})
 	return w, err
 })
 
@@ -101,7 +102,8 @@ func (w *world) puller(t *testing.T, namespace string) {
 	t.Helper()
 	suite.Apply(t, w.Cluster, pullerAccount(namespace))
 	w.kubectl(t, "kubectl create role landwaiter-token-puller --namespace="+namespace+" --verb=create --resource=serviceaccounts/token --resource-name=puller")
-	w.kubectl(t, "kubectl create rolebinding landwaiter-token-puller --namespace="+namespace+" --role=landwaiter-token-puller --serviceaccount="+suite.System+":landwaiter")
+	w.kubectl(t, "kubectl create rolebinding landwaiter-token-puller --namespace="+namespace+" --role=landwaiter-token-puller --serviceaccount="+
+		suite.System+":landwaiter")
 }
 
 func pullerAccount(namespace string) string {

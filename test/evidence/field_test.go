@@ -41,7 +41,8 @@ func rsaKey(t *testing.T, bits int, hash crypto.Hash) *fixture.CosignKey {
 	der, err := x509.MarshalPKIXPublicKey(private.Public())
 	require.NoError(t, err)
 	sum := sha256.Sum256(der)
-	return &fixture.CosignKey{Private: private, Hash: hash, PEM: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), Fingerprint: "sha256:" + hex.EncodeToString(sum[:])}
+	return &fixture.CosignKey{Private: private, Hash: hash, PEM: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
+		Fingerprint: "sha256:" + hex.EncodeToString(sum[:])}
 }
 
 // trustingPEM is trusting with any text in the trust store.
@@ -82,7 +83,8 @@ func (e *environment) attachEnvelopes(t *testing.T, img fixture.Image, annotatio
 		layers = append(layers, layer)
 	}
 	config := e.pushBlob(t, img, ocispec.MediaTypeImageConfig, []byte(`{"rootfs":{"type":"layers","diff_ids":[]}}`))
-	manifest, err := json.Marshal(ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Config: config, Layers: layers})
+	manifest, err := json.Marshal(ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Config: config,
+		Layers: layers})
 	require.NoError(t, err)
 	d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, manifest)
 	require.NoError(t, target.PushReference(t.Context(), d, bytes.NewReader(manifest), "sha256-"+img.Descriptor.Digest.Encoded()+".att"))
@@ -92,7 +94,8 @@ func statementOf(img fixture.Image, predicateType string, predicate any, subject
 	if subjects == nil {
 		subjects = []any{map[string]any{"name": img.Reference.Name(), "digest": map[string]any{"sha256": img.Descriptor.Digest.Encoded()}}}
 	}
-	text, err := json.Marshal(map[string]any{"_type": "https://in-toto.io/Statement/v0.1", "predicateType": predicateType, "subject": subjects, "predicate": predicate})
+	text, err := json.Marshal(map[string]any{"_type": "https://in-toto.io/Statement/v0.1", "predicateType": predicateType, "subject": subjects,
+		"predicate": predicate})
 	if err != nil {
 		panic(err)
 	}
@@ -136,7 +139,8 @@ func ownCA(t *testing.T, ca *fixture.Authority, template *x509.Certificate) (*x5
 }
 
 // byOwnPKI signs a statement with a certificate of an own CA, and a timestamp, and returns the bundle.
-func byOwnPKI(t *testing.T, leaf *x509.Certificate, key *ecdsa.PrivateKey, tsa *fixture.TimestampAuthority, statement []byte, chain ...*x509.Certificate) []byte {
+func byOwnPKI(t *testing.T, leaf *x509.Certificate, key *ecdsa.PrivateKey, tsa *fixture.TimestampAuthority, statement []byte,
+	chain ...*x509.Certificate) []byte {
 	t.Helper()
 	pae := fmt.Sprintf("DSSEv1 %d %s %d %s", len(intoto), intoto, len(statement), statement)
 	sum := sha256.Sum256([]byte(pae))
@@ -166,8 +170,10 @@ func byOwnPKI(t *testing.T, leaf *x509.Certificate, key *ecdsa.PrivateKey, tsa *
 func ownRoot(t *testing.T, tsa *fixture.TimestampAuthority, ca *x509.Certificate, intermediates ...*x509.Certificate) string {
 	t.Helper()
 	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01,
-		[]root.CertificateAuthority{&root.FulcioCertificateAuthority{Root: ca, Intermediates: intermediates, ValidityPeriodStart: time.Now().Add(-time.Hour), ValidityPeriodEnd: time.Now().Add(time.Hour)}},
-		nil, []root.TimestampingAuthority{&root.SigstoreTimestampingAuthority{Root: tsa.Root.Chain[0], Leaf: tsa.Signer().Chain[0], ValidityPeriodStart: tsa.Signer().Chain[0].NotBefore, URI: "https://tsa.example.com"}}, nil)
+		[]root.CertificateAuthority{&root.FulcioCertificateAuthority{Root: ca, Intermediates: intermediates, ValidityPeriodStart: time.Now().Add(-time.Hour),
+			ValidityPeriodEnd: time.Now().Add(time.Hour)}},
+		nil, []root.TimestampingAuthority{&root.SigstoreTimestampingAuthority{Root: tsa.Root.Chain[0], Leaf: tsa.Signer().Chain[0],
+			ValidityPeriodStart: tsa.Signer().Chain[0].NotBefore, URI: "https://tsa.example.com"}}, nil)
 	require.NoError(t, err)
 	text, err := made.MarshalJSON()
 	require.NoError(t, err)
@@ -177,7 +183,9 @@ func ownRoot(t *testing.T, tsa *fixture.TimestampAuthority, ca *x509.Certificate
 func (e *environment) keylessOwn(t *testing.T, trusted, identity string, rules ...string) []resource.Problem {
 	t.Helper()
 	v := &v1beta1.Verifier{}
-	require.NoError(t, yaml.UnmarshalStrict([]byte("{type: Cosign, cosign: {keyless: {identities: ["+identity+"], rootTrustStoreRef: {name: root}, insecureIgnoreSCT: true, insecureIgnoreTransparencyLog: true}}}"), &v.Spec))
+	require.NoError(t,
+		yaml.UnmarshalStrict([]byte("{type: Cosign, cosign: {keyless: {identities: ["+identity+"], rootTrustStoreRef: {name: root}, insecureIgnoreSCT: true, "+
+			"insecureIgnoreTransparencyLog: true}}}"), &v.Spec))
 	v.Name, v.Namespace = "release", "team-a"
 	s := trustStore("team-a", "root", v1beta1.TrustStoreTypeSigstoreRoot, trusted)
 	return e.apply(t, func(o *resource.Objects) { o.Resources = append(o.Resources, s, v) }, e.policy(t, "team-a", "p", append(rules, releaseNeeded)[0]))

@@ -68,7 +68,8 @@ func TestTheHashOfASignatureMayFollowTheSizeOfTheKey(t *testing.T) {
 		bits   int
 		hash   crypto.Hash
 		legacy bool
-	}{"3072, bundle": {3072, crypto.SHA384, false}, "3072, legacy": {3072, crypto.SHA384, true}, "4096, bundle": {4096, crypto.SHA512, false}, "4096, legacy": {4096, crypto.SHA512, true},
+	}{"3072, bundle": {3072, crypto.SHA384, false}, "3072, legacy": {3072, crypto.SHA384, true}, "4096, bundle": {4096, crypto.SHA512, false},
+		"4096, legacy":      {4096, crypto.SHA512, true},
 		"3072 with SHA-256": {3072, crypto.SHA256, false}, "4096 with SHA-256": {4096, crypto.SHA256, true}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnvironment(t, fixture.RegistryOptions{})
@@ -94,8 +95,10 @@ func TestLegacyEnvelopesCountInEveryForm(t *testing.T) {
 		encode  func([]byte) string
 		signers []string
 		want    policy.Outcome
-	}{"ours is the first": {std, []string{"a", "b"}, policy.Allowed}, "ours is the second": {std, []string{"b", "a"}, policy.Allowed}, "URL-safe": {url, []string{"a"}, policy.Allowed},
-		"URL-safe without padding": {raw, []string{"a"}, policy.Allowed}, "by others": {std, []string{"b", "c"}, policy.Denied}, "by nobody": {std, nil, policy.Denied}} {
+	}{"ours is the first": {std, []string{"a", "b"}, policy.Allowed}, "ours is the second": {std, []string{"b", "a"}, policy.Allowed},
+		"URL-safe":                 {url, []string{"a"}, policy.Allowed},
+		"URL-safe without padding": {raw, []string{"a"}, policy.Allowed}, "by others": {std, []string{"b", "c"}, policy.Denied},
+		"by nobody": {std, nil, policy.Denied}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnvironment(t, fixture.RegistryOptions{})
 			img := e.signed(t, "app/x")
@@ -117,7 +120,8 @@ func TestADenialSaysWhoSigned(t *testing.T) {
 	require.NoError(t, err)
 	img := e.signed(t, "app/x")
 	e.signKeyless(t, instance, img, false, sigstore.SignOptions{})
-	spec := "{type: Cosign, cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: other@example.com}], rootTrustStoreRef: {name: root}, insecureIgnoreSCT: true}}}"
+	spec := "{type: Cosign, cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: other@example.com}], rootTrustStoreRef: {name: root}, " +
+		"insecureIgnoreSCT: true}}}"
 	require.Empty(t, e.apply(t, keyless(t, "team-a", instance, spec), e.policy(t, "team-a", "p", releaseNeeded)))
 	v := e.outcome(t, "team-a", img)
 	requireOutcome(t, policy.Denied, v)
@@ -153,8 +157,11 @@ func TestANameThatNotationCannotCompareIsNotSaidToBeSomebodyElses(t *testing.T) 
 			img := e.signed(t, "app/x")
 			_, err = e.registry.SignNotation(t.Context(), img, &fixture.Certificate{Chain: []*x509.Certificate{leaf, ca.Chain[0]}, Key: key}, fixture.NotationOptions{})
 			require.NoError(t, err)
-			require.Empty(t, e.apply(t, verifier(t, "team-a", "release", "{type: Notation, notation: {trustStoreRefs: [{name: ca}], trustedIdentities: ['x509.subject: C=US, ST=WA, O=Example, CN=release']}}"),
-				store("team-a", "ca", v1beta1.TrustStoreTypeCertificates, ca), e.policy(t, "team-a", "p", releaseNeeded)))
+			require.Empty(t,
+				e.apply(t,
+					verifier(t, "team-a", "release", "{type: Notation, notation: {trustStoreRefs: [{name: ca}], trustedIdentities: ['x509.subject: C=US, ST=WA, O=Example, "+
+						"CN=release']}}"),
+					store("team-a", "ca", v1beta1.TrustStoreTypeCertificates, ca), e.policy(t, "team-a", "p", releaseNeeded)))
 			v := e.outcome(t, "team-a", img)
 			requireOutcome(t, policy.Denied, v)
 			require.NotContains(t, v.Reason, "is none of the trusted identities")
@@ -207,5 +214,6 @@ func TestAnIdentityWithoutFulciosIssuerIsAcceptedWhereARuleSaysSo(t *testing.T) 
 	require.NoError(t, err)
 	problems := e.keylessOwn(t, ownRoot(t, tsa, public.Chain[0]), "{insecureIgnoreIssuer: true, subject: release@example.com}")
 	require.Contains(t, fmt.Sprint(problems), "anyone can get a certificate of Sigstore's public CA")
-	require.Empty(t, e.keylessOwn(t, ownRoot(t, tsa, public.Chain[0]), "{issuerRegExp: '.*', subject: release@example.com}"), "all its certificates have an issuer")
+	require.Empty(t, e.keylessOwn(t, ownRoot(t, tsa, public.Chain[0]), "{issuerRegExp: '.*', subject: release@example.com}"),
+		"all its certificates have an issuer")
 }

@@ -185,7 +185,8 @@ func TestAttestationsOfPrivateRepositoriesCountUnderGitHubsOwnRoot(t *testing.T)
 		require.NoError(t, err)
 		img, err := e.registry.PushImage(t.Context(), "team-a/app", "v1")
 		require.NoError(t, err)
-		text, err := publicGood.Bundle("release@example.com", sigstore.GitHubIssuer, sigstore.Statement(img.Descriptor.Digest, provenance, build().Provenance()), sigstore.SignOptions{})
+		text, err := publicGood.Bundle("release@example.com", sigstore.GitHubIssuer, sigstore.Statement(img.Descriptor.Digest, provenance, build().Provenance()),
+			sigstore.SignOptions{})
 		require.NoError(t, err)
 		e.bundle(t, img, text)
 		e.eventually(t, img, policy.Denied, "does not hold under ClusterTrustStore github")
@@ -209,8 +210,12 @@ func TestWorkflowsOfABranchCountAsThePageNamesThem(t *testing.T) {
 	named.Repository = "web"
 	e.eventually(t, e.attested(t, g.GitHub, named), policy.Allowed, "")
 	for _, change := range []func(*sigstore.Build){
-		func(b *sigstore.Build) { b.Ref = "refs/pull/1/merge" }, func(b *sigstore.Build) { b.Ref = "refs/heads/dev" }, func(b *sigstore.Build) { b.Ref = "refs/heads/x@refs/heads/main" },
-		func(b *sigstore.Build) { b.Repository = "other" }, func(b *sigstore.Build) { b.Repository = "web-evil" }, func(b *sigstore.Build) { b.Workflow = "test.yml" },
+		func(b *sigstore.Build) { b.Ref = "refs/pull/1/merge" }, func(b *sigstore.Build) { b.Ref = "refs/heads/dev" }, func(b *sigstore.Build) {
+			b.Ref = "refs/heads/x@refs/heads/main"
+		},
+		func(b *sigstore.Build) { b.Repository = "other" }, func(b *sigstore.Build) { b.Repository = "web-evil" }, func(b *sigstore.Build) {
+			b.Workflow = "test.yml"
+		},
 	} {
 		b := build()
 		b.Repository = "web"
@@ -258,8 +263,10 @@ func TestTheOwnerInTheCertificateCountsWhateverTheSubjectIs(t *testing.T) {
 // What the root does not have must be ignored by name, and the condition says which field.
 func TestAVerifierThatDemandsLogsOfGitHubIsToldWhatToSet(t *testing.T) {
 	for field, says := range map[string]string{
-		"insecureIgnoreTransparencyLog": "ClusterTrustStore github has no transparency log, so no signature could count: set spec.attestation.keyless.insecureIgnoreTransparencyLog to true",
-		"insecureIgnoreSCT":             "ClusterTrustStore github has no certificate transparency log, so no signature could count: set spec.attestation.keyless.insecureIgnoreSCT to true",
+		"insecureIgnoreTransparencyLog": "ClusterTrustStore github has no transparency log, so no signature could count: set " +
+			"spec.attestation.keyless.insecureIgnoreTransparencyLog to true",
+		"insecureIgnoreSCT": "ClusterTrustStore github has no certificate transparency log, so no signature could count: set " +
+			"spec.attestation.keyless.insecureIgnoreSCT to true",
 	} {
 		e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
 		spec := changed(t, onThePage(t, "github-private"), field+": true", field+": false")
@@ -327,7 +334,8 @@ func TestAProvenanceUnderEitherRootIsEnoughWithTwoVerifiers(t *testing.T) {
 	require.NoError(t, err)
 	// The stand-in certifies e-mail addresses, without an SCT.
 	public := changed(t, onThePage(t, "github-public"), "subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main", "subject: release@example.com")
-	public = changed(t, public, "      expression: |\n        claims.sourceRepositoryOwnerURI == \"https://github.com/example\"", "      rootTrustStoreRef: {name: root}\n      insecureIgnoreSCT: true")
+	public = changed(t, public, "      expression: |\n        claims.sourceRepositoryOwnerURI == \"https://github.com/example\"",
+		"      rootTrustStoreRef: {name: root}\n      insecureIgnoreSCT: true")
 	text, err := publicGood.TrustedRoot()
 	require.NoError(t, err)
 	root := trustStore("team-a", "root", v1beta1.TrustStoreTypeSigstoreRoot, string(text))
@@ -338,7 +346,8 @@ func TestAProvenanceUnderEitherRootIsEnoughWithTwoVerifiers(t *testing.T) {
 	signed := func(options sigstore.SignOptions) fixture.Image {
 		img, err := e.registry.PushImage(t.Context(), "team-a/app", "v1")
 		require.NoError(t, err)
-		text, err := publicGood.Bundle("release@example.com", sigstore.GitHubIssuer, sigstore.Statement(img.Descriptor.Digest, provenance, build().Provenance()), options)
+		text, err := publicGood.Bundle("release@example.com", sigstore.GitHubIssuer,
+			sigstore.Statement(img.Descriptor.Digest, provenance, build().Provenance()), options)
 		require.NoError(t, err)
 		e.bundle(t, img, text)
 		return img

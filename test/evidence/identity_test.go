@@ -34,11 +34,13 @@ var (
 
 // identified is a Store that logs in as the ServiceAccount puller.
 func identified(namespace, name, host, provider, federation string) *unstructured.Unstructured {
-	return suite.Resource("Store", namespace, name, fmt.Sprintf("{registries: [%s], identity: {provider: %s, serviceAccount: {name: puller, %s}}}", host, provider, federation))
+	return suite.Resource("Store", namespace, name,
+		fmt.Sprintf("{registries: [%s], identity: {provider: %s, serviceAccount: {name: puller, %s}}}", host, provider, federation))
 }
 
 func registries(namespace string) map[string]*unstructured.Unstructured {
-	return map[string]*unstructured.Unstructured{ecrHost: identified(namespace, "ecr", ecrHost, "ECR", forAWS), acrHost: identified(namespace, "acr", acrHost, "ACR", forAzure), garHost: identified(namespace, "gar", garHost, "GAR", forGoogle)}
+	return map[string]*unstructured.Unstructured{ecrHost: identified(namespace, "ecr", ecrHost, "ECR", forAWS),
+		acrHost: identified(namespace, "acr", acrHost, "ACR", forAzure), garHost: identified(namespace, "gar", garHost, "GAR", forGoogle)}
 }
 
 func trustStores(namespace string) map[string]*unstructured.Unstructured {
@@ -78,7 +80,8 @@ func TestATeamUsesEachCloudAsItsServiceAccountAndAnotherTeamCannot(t *testing.T)
 	// The same words in another namespace are another account, which nobody trusts.
 	for host, object := range registries(b) {
 		w.becomes(t, "Store", b, object.GetName(), "False", map[string]string{
-			ecrHost: "AWS's token server does not let ServiceAccount " + b + "/puller assume the role (403)", acrHost: "Azure's token server refuses the credentials (403)",
+			ecrHost: "AWS's token server does not let ServiceAccount " + b + "/puller assume the role (403)",
+			acrHost: "Azure's token server refuses the credentials (403)",
 			garHost: "Google's credentials service refuses the credentials (403)"}[host])
 		w.server.requireVerdict(t, gatekeeper.Denied, b, host+"/team/app:v1", "Store "+b+"/"+object.GetName()+" cannot be used")
 	}
@@ -87,7 +90,8 @@ func TestATeamUsesEachCloudAsItsServiceAccountAndAnotherTeamCannot(t *testing.T)
 	}
 	_, asked := w.clouds.seen()
 	all := strings.Join(asked, "\n")
-	for _, refusal := range []string{"sts.eu-central-1.amazonaws.com/ no trust in system:serviceaccount:" + b + ":puller", "/oauth2/v2.0/token no trust in system:serviceaccount:" + b + ":puller",
+	for _, refusal := range []string{"sts.eu-central-1.amazonaws.com/ no trust in system:serviceaccount:" + b + ":puller",
+		"/oauth2/v2.0/token no trust in system:serviceaccount:" + b + ":puller",
 		":generateAccessToken may not impersonate", "/v1/auth/kubernetes/login no trust in system:serviceaccount:" + b + ":puller"} {
 		require.Contains(t, all, refusal)
 	}
@@ -168,9 +172,11 @@ func TestATeamPullsFromGitHubAsAnApp(t *testing.T) {
 	pushed(t, w.clouds.registry, "team/packages", w.key)
 	private := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(w.clouds.app)})
 	app := func(id string) *unstructured.Unstructured {
-		return suite.Object("apiVersion: v1\nkind: Secret\nmetadata: {namespace: %s, name: app}\nstringData: {appID: '%s', installationID: '42', privateKey: %q}", team, id, private)
+		return suite.Object("apiVersion: v1\nkind: Secret\nmetadata: {namespace: %s, name: app}\nstringData: {appID: '%s', installationID: '42', privateKey: %q}",
+			team, id, private)
 	}
-	require.NoError(t, w.Apply(suite.Within(t), app("4711"), suite.Resource("Store", team, "ghcr", "{registries: [ghcr.io], identity: {provider: GHCR, secretRef: {name: app}}}")))
+	require.NoError(t,
+		w.Apply(suite.Within(t), app("4711"), suite.Resource("Store", team, "ghcr", "{registries: [ghcr.io], identity: {provider: GHCR, secretRef: {name: app}}}")))
 	w.becomes(t, "Store", team, "ghcr", "True", "")
 	w.server.requireVerdict(t, gatekeeper.Allowed, team, "ghcr.io/team/packages:v1")
 	require.NoError(t, w.Apply(suite.Within(t), app("4712")))

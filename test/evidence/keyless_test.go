@@ -37,7 +37,8 @@ func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec s
 	}
 }
 
-const trustingSomeone = "{type: Cosign, cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], rootTrustStoreRef: {name: root}, insecureIgnoreSCT: true}}}"
+const trustingSomeone = "{type: Cosign, cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: " + someone +
+	"}], rootTrustStoreRef: {name: root}, insecureIgnoreSCT: true}}}"
 
 // signKeyless signs an image as a bundle, or in the legacy form.
 func (e *environment) signKeyless(t *testing.T, instance *sigstore.Sigstore, img fixture.Image, legacy bool, options sigstore.SignOptions) {
@@ -129,15 +130,22 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 	img := e.signed(t, "app/logged")
 	e.signKeyless(t, instance, img, false, sigstore.SignOptions{})
 	for message, spec := range map[string]string{
-		"it must be of type SigstoreRoot":                                                     "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], rootTrustStoreRef: {name: keys}}}}",
-		"TrustStore team-a/nowhere does not exist":                                            strings.Replace(trustingSomeone, "name: root", "name: nowhere", 1),
-		"Sigstore's public-good root, which cannot be used":                                   "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
-		"spec.cosign.keyless.identities: must have at least 1 entry":                          "{type: Cosign, cosign: {keyless: {identities: [], rootTrustStoreRef: {name: root}}}}",
-		"exactly one of the fields in [issuer issuerRegExp insecureIgnoreIssuer] must be set": "{type: Cosign, cosign: {keyless: {identities: [{subject: s}], rootTrustStoreRef: {name: root}}}}",
+		"it must be of type SigstoreRoot": "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, " +
+			"subject: s}], rootTrustStoreRef: {name: keys}}}}",
+		"TrustStore team-a/nowhere does not exist": strings.Replace(trustingSomeone, "name: root", "name: nowhere", 1),
+		"Sigstore's public-good root, which cannot be used": "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, " +
+			"subject: s}]}}}",
+		"spec.cosign.keyless.identities: must have at least 1 entry": "{type: Cosign, cosign: {keyless: {identities: [], " +
+			"rootTrustStoreRef: {name: root}}}}",
+		"exactly one of the fields in [issuer issuerRegExp insecureIgnoreIssuer] must be set": "{type: Cosign, cosign: {keyless: {identities: [{subject: s}], " +
+			"rootTrustStoreRef: {name: root}}}}",
 		"cannot be read": "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], rootTrustStoreRef: {name: root}}}}",
-		"thresholds.timestamps: should be greater than or equal to 1":          strings.Replace(trustingSomeone, "SCT: true}", "SCT: true, thresholds: {timestamps: 0}}", 1),
-		"spec.cosign.keys.rootTrustStoreRef":                                   "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], rootTrustStoreRef: {name: keys}}}}",
-		"exactly one of the fields in [keys keyless] must be set":              strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}, ", 1),
+		"thresholds.timestamps: should be greater than " +
+			"or equal to 1": strings.Replace(trustingSomeone, "SCT: true}", "SCT: true, thresholds: {timestamps: 0}}", 1),
+		"spec.cosign.keys.rootTrustStoreRef": "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], rootTrustStoreRef: " +
+			"{name: keys}}}}",
+		"exactly one of the fields in [keys keyless] " +
+			"must be set": strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}, ", 1),
 		"spec.cosign: exactly one of the fields in [keys keyless] must be set": "{type: Cosign, cosign: {}}",
 		"spec.type Cosign needs spec.cosign, and no other type may have it":    strings.Replace(trustingSomeone, "type: Cosign", "type: Notation", 1),
 		"spec.type: \"\" is not supported":                                     strings.Replace(trustingSomeone, "type: Cosign, ", "", 1),

@@ -70,7 +70,8 @@ func TestAnotherTeamsPrivateDigestOpensNothing(t *testing.T) {
 	})
 	login := func(namespace string) func(o *resource.Objects) {
 		return func(o *resource.Objects) {
-			pull := corev1.Secret{StringData: map[string]string{".dockerconfigjson": fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": "x"}}}`, e.registry.Host(), namespace)}}
+			pull := corev1.Secret{
+				StringData: map[string]string{".dockerconfigjson": fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": "x"}}}`, e.registry.Host(), namespace)}}
 			pull.Name, pull.Namespace = "pull", namespace
 			store := &v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{e.registry.Host()}, ImagePullSecrets: []v1beta1.Reference{{Name: "pull"}}}}
 			store.Name, store.Namespace = "registry", namespace

@@ -71,19 +71,22 @@ func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
 	const base = "trustStoreRefs: [{name: ca}], trustedIdentities: [" + fixtureIdentity + "]"
 	for _, c := range []struct{ image, allowed, denied, says string }{
 		{"plain", base, "trustStoreRefs: [{name: other}], trustedIdentities: [" + fixtureIdentity + "]", "does not lead to a trust store"},
-		{"plain", base, "trustStoreRefs: [{name: ca}], trustedIdentities: [" + strings.Replace(fixtureIdentity, "release", "nightly", 1) + "]", "none of the trusted identities"},
+		{"plain", base, "trustStoreRefs: [{name: ca}], trustedIdentities: [" + strings.Replace(fixtureIdentity, "release", "nightly", 1) + "]",
+			"none of the trusted identities"},
 		{"plain", base, base + ", timestamps: {trustStoreRefs: [{name: stamps}]}", "has no timestamp"},
 		{"plain", base + ", timestamps: {trustStoreRefs: [{name: stamps}], verifyTimestamp: AfterCertificateExpiry}",
 			base + ", timestamps: {trustStoreRefs: [{name: stamps}], verifyTimestamp: Always}", "has no timestamp"},
 		{"stamped", base + ", timestamps: {trustStoreRefs: [{name: stamps}]}", base, "expired at"},
-		{"stamped", base + ", timestamps: {trustStoreRefs: [{name: stamps}]}", base + ", timestamps: {trustStoreRefs: [{name: strange}]}", "no trusted timestamp authority"},
+		{"stamped", base + ", timestamps: {trustStoreRefs: [{name: stamps}]}", base + ", timestamps: {trustStoreRefs: [{name: strange}]}",
+			"no trusted timestamp authority"},
 		{"stamped", base + ", level: Permissive", base + ", level: Strict", "expired at"},
 		{"stamped", base + ", overrides: {authenticTimestamp: Log}", base + ", level: Permissive, overrides: {authenticTimestamp: Enforce}", "expired at"},
 		{"overdue", base + ", overrides: {expiry: Log}", base + ", overrides: {expiry: Enforce}", "the signature expired"},
 		{"overdue", base + ", level: Permissive", base + ", level: Permissive, overrides: {expiry: Enforce}", "the signature expired"},
 	} {
 		for spec, want := range map[string]policy.Outcome{c.allowed: policy.Allowed, c.denied: policy.Denied} {
-			problems := e.apply(t, verifier(t, "team-a", "release", "{type: Notation, notation: {"+spec+"}}"), store("team-a", "ca", v1beta1.TrustStoreTypeCertificates, root),
+			problems := e.apply(t, verifier(t, "team-a", "release", "{type: Notation, notation: {"+spec+"}}"),
+				store("team-a", "ca", v1beta1.TrustStoreTypeCertificates, root),
 				store("team-a", "other", v1beta1.TrustStoreTypeCertificates, other), store("team-a", "stamps", v1beta1.TrustStoreTypeTimestampAuthorities, stamps.Root),
 				store("team-a", "strange", v1beta1.TrustStoreTypeTimestampAuthorities, strange.Root))
 			require.Empty(t, problems)

@@ -22,15 +22,19 @@ func TestImagesOfOpenShiftsInternalRegistryAreVerified(t *testing.T) {
 	p := startProxy(t, map[string]string{service: r.host, long: r.host})
 
 	account := func(namespace, name string) string {
-		return fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %[2]s, namespace: %[1]s}\nsecrets: [{name: %[2]s-dockercfg-7x2kd}]\nimagePullSecrets: [{name: %[2]s-dockercfg-7x2kd}]\n", namespace, name)
+		return fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %[2]s, namespace: %[1]s}\nsecrets: [{name: "+
+			"%[2]s-dockercfg-7x2kd}]\nimagePullSecrets: [{name: %[2]s-dockercfg-7x2kd}]\n", namespace, name)
 	}
 	dockercfg := func(namespace, name, token string) string {
-		entry := fmt.Sprintf(`{"username":"serviceaccount","password":%q,"email":"serviceaccount@example.org","auth":%q}`, token, base64.StdEncoding.EncodeToString([]byte("serviceaccount:"+token)))
+		entry := fmt.Sprintf(`{"username":"serviceaccount","password":%q,"email":"serviceaccount@example.org","auth":%q}`, token,
+			base64.StdEncoding.EncodeToString([]byte("serviceaccount:"+token)))
 		return secret(namespace, name+"-dockercfg-7x2kd", "kubernetes.io/dockercfg", map[string]string{
-			".dockercfg": fmt.Sprintf(`{"172.30.15.7:5000":%[1]s,"default-route-openshift-image-registry.apps.example.com":%[1]s,%[2]q:%[1]s,%[3]q:%[1]s}`, entry, long, service)})
+			".dockercfg": fmt.Sprintf(`{"172.30.15.7:5000":%[1]s,"default-route-openshift-image-registry.apps.example.com":%[1]s,%[2]q:%[1]s,%[3]q:%[1]s}`, entry,
+				long, service)})
 	}
 	configMap := func(namespace string, ca *fixture.Authority) string {
-		return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: openshift-service-ca, namespace: %s, annotations: {service.beta.openshift.io/inject-cabundle: \"true\"}}\ndata:\n  service-ca.crt: |\n    %s\n",
+		return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: openshift-service-ca, namespace: %s, annotations: "+
+			"{service.beta.openshift.io/inject-cabundle: \"true\"}}\ndata:\n  service-ca.crt: |\n    %s\n",
 			namespace, strings.ReplaceAll(strings.TrimSpace(string(ca.CertificatePEM)), "\n", "\n    "))
 	}
 	const bundle = "caBundle: {configMapKeyRef: {name: openshift-service-ca, key: service-ca.crt}}"
@@ -43,8 +47,9 @@ func TestImagesOfOpenShiftsInternalRegistryAreVerified(t *testing.T) {
 	}
 	s := serve(t, map[string]string{
 		"cluster": cluster(bundle, pulls("landwaiter-pull")),
-		"account": account("landwaiter-system", "landwaiter-pull") + dockercfg("landwaiter-system", "landwaiter-pull", "token-a") + configMap("landwaiter-system", serviceCA),
-		"team-a":  rules("team-a", key),
+		"account": account("landwaiter-system", "landwaiter-pull") + dockercfg("landwaiter-system", "landwaiter-pull", "token-a") +
+			configMap("landwaiter-system", serviceCA),
+		"team-a": rules("team-a", key),
 		"team-b": rules("team-b", key) + store("team-b", "own", []string{service}, nil, bundle, pulls("default")) +
 			account("team-b", "default") + dockercfg("team-b", "default", "token-of-another") + configMap("team-b", serviceCA),
 	})

@@ -28,7 +28,8 @@ func (e *environment) sample(t *testing.T, file, signer string) func(*resource.O
 		for _, document := range strings.Split(string(text), "\n---\n") {
 			var kind struct{ Kind string }
 			require.NoError(t, yaml.Unmarshal([]byte(document), &kind))
-			object := map[string]v1beta1.Object{"TrustStore": &v1beta1.TrustStore{}, "Verifier": &v1beta1.Verifier{}, "VerificationPolicy": &v1beta1.VerificationPolicy{}}[kind.Kind]
+			object := map[string]v1beta1.Object{"TrustStore": &v1beta1.TrustStore{}, "Verifier": &v1beta1.Verifier{},
+				"VerificationPolicy": &v1beta1.VerificationPolicy{}}[kind.Kind]
 			require.NoError(t, yaml.UnmarshalStrict([]byte(document), object))
 			if store, is := object.(*v1beta1.TrustStore); is {
 				store.Spec.Source.Inline = string(e.signer(t, signer).PEM)
@@ -46,8 +47,9 @@ func (e *environment) reported(t *testing.T, signer, predicateType, predicate st
 	if signer == "" {
 		return img
 	}
-	statement, err := json.Marshal(map[string]any{"_type": "https://in-toto.io/Statement/v1", "predicateType": predicateType, "predicate": json.RawMessage(predicate),
-		"subject": []any{map[string]any{"digest": map[string]any{"sha256": img.Descriptor.Digest.Encoded()}}}})
+	statement, err := json.Marshal(map[string]any{"_type": "https://in-toto.io/Statement/v1", "predicateType": predicateType,
+		"predicate": json.RawMessage(predicate),
+		"subject":   []any{map[string]any{"digest": map[string]any{"sha256": img.Descriptor.Digest.Encoded()}}}})
 	require.NoError(t, err)
 	_, err = e.registry.SignCosignBundle(t.Context(), img, e.signer(t, signer), fixture.CosignOptions{Payload: statement})
 	require.NoError(t, err)
@@ -73,22 +75,26 @@ func (e *environment) judges(t *testing.T, sample string, cases map[string]repor
 func TestTheSampleForSBOMsChecksWhatRatifysPluginDoes(t *testing.T) {
 	const spdx = "https://spdx.dev/Document"
 	packages := func(more ...string) string {
-		return `{"spdxVersion":"SPDX-2.3","packages":[` + strings.Join(append([]string{`{"name":"libc","versionInfo":"2.36","licenseConcluded":"NOASSERTION","licenseDeclared":"LGPL-2.1-or-later"}`}, more...), ",") + `]}`
+		return `{"spdxVersion":"SPDX-2.3","packages":[` +
+			strings.Join(append([]string{`{"name":"libc","versionInfo":"2.36","licenseConcluded":"NOASSERTION","licenseDeclared":"LGPL-2.1-or-later"}`}, more...), ",") +
+			`]}`
 	}
 	newEnvironment(t, fixture.RegistryOptions{}).judges(t, "sbom.yaml", map[string]report{
-		"an ordinary SBOM":                     {"right", spdx, packages(`{"name":"log4j-core","versionInfo":"2.24.0","licenseConcluded":"Apache-2.0"}`), policy.Allowed},
-		"no SBOM":                              {"", "", "", policy.Denied},
-		"by somebody else":                     {"wrong", spdx, packages(), policy.Denied},
-		"of another type":                      {"right", "https://cyclonedx.org/bom", packages(), policy.Denied},
-		"without packages":                     {"right", spdx, `{"spdxVersion":"SPDX-2.3","packages":[]}`, policy.Denied},
-		"without a list of packages":           {"right", spdx, `{"spdxVersion":"SPDX-2.3"}`, policy.Denied},
-		"a forbidden licence":                  {"right", spdx, packages(`{"name":"x","licenseConcluded":"AGPL-3.0-only"}`), policy.Denied},
-		"a forbidden licence among others":     {"right", spdx, packages(`{"name":"x","licenseConcluded":"MIT AND SSPL-1.0"}`), policy.Denied},
-		"a forbidden licence that is declared": {"right", spdx, packages(`{"name":"x","licenseConcluded":"NOASSERTION","licenseDeclared":"AGPL-3.0-or-later"}`), policy.Denied},
-		"a forbidden package":                  {"right", spdx, packages(`{"name":"event-stream","versionInfo":"3.3.6"}`), policy.Denied},
-		"a forbidden version":                  {"right", spdx, packages(`{"name":"log4j-core","versionInfo":"2.14.1"}`), policy.Denied},
-		"a package that hides its version":     {"right", spdx, packages(`{"name":"log4j-core"}`), policy.Denied},
-		"a package without a name":             {"right", spdx, packages(`{"versionInfo":"1"}`), policy.Denied},
+		"an ordinary SBOM": {"right", spdx, packages(`{"name":"log4j-core","versionInfo":"2.24.0","licenseConcluded":"Apache-2.0"}`),
+			policy.Allowed},
+		"no SBOM":                          {"", "", "", policy.Denied},
+		"by somebody else":                 {"wrong", spdx, packages(), policy.Denied},
+		"of another type":                  {"right", "https://cyclonedx.org/bom", packages(), policy.Denied},
+		"without packages":                 {"right", spdx, `{"spdxVersion":"SPDX-2.3","packages":[]}`, policy.Denied},
+		"without a list of packages":       {"right", spdx, `{"spdxVersion":"SPDX-2.3"}`, policy.Denied},
+		"a forbidden licence":              {"right", spdx, packages(`{"name":"x","licenseConcluded":"AGPL-3.0-only"}`), policy.Denied},
+		"a forbidden licence among others": {"right", spdx, packages(`{"name":"x","licenseConcluded":"MIT AND SSPL-1.0"}`), policy.Denied},
+		"a forbidden licence that is declared": {"right", spdx, packages(`{"name":"x","licenseConcluded":"NOASSERTION","licenseDeclared":"AGPL-3.0-or-later"}`),
+			policy.Denied},
+		"a forbidden package":              {"right", spdx, packages(`{"name":"event-stream","versionInfo":"3.3.6"}`), policy.Denied},
+		"a forbidden version":              {"right", spdx, packages(`{"name":"log4j-core","versionInfo":"2.14.1"}`), policy.Denied},
+		"a package that hides its version": {"right", spdx, packages(`{"name":"log4j-core"}`), policy.Denied},
+		"a package without a name":         {"right", spdx, packages(`{"versionInfo":"1"}`), policy.Denied},
 	})
 }
 
@@ -96,11 +102,13 @@ func TestTheSampleForVulnerabilityReportsChecksWhatRatifysPluginDoes(t *testing.
 	const vuln, sarif = "https://cosign.sigstore.dev/attestation/vuln/v1", "https://docs.oasis-open.org/sarif/sarif/v2.1.0"
 	trivy := func(age time.Duration, severity, id string) string {
 		at := time.Now().Add(-age).UTC().Format(time.RFC3339Nano)
-		return fmt.Sprintf(`{"scanner":{"uri":"pkg:github/aquasecurity/trivy@0.60.0","version":"0.60.0","result":{"SchemaVersion":2,"Results":[{"Target":"app","Class":"lang-pkgs"},
+		return fmt.Sprintf(
+			`{"scanner":{"uri":"pkg:github/aquasecurity/trivy@0.60.0","version":"0.60.0","result":{"SchemaVersion":2,"Results":[{"Target":"app","Class":"lang-pkgs"},
 			{"Target":"debian","Class":"os-pkgs","Vulnerabilities":[{"VulnerabilityID":%q,"PkgName":"libc6","Severity":%q}]}]}},"metadata":{"scanStartedOn":%q,"scanFinishedOn":%q}}`, id, severity, at, at)
 	}
 	inSARIF := func(rule, help, result string) string {
-		return fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy","rules":[{"id":%q,"help":{"text":%q}}]}},"results":[{"ruleId":%q,"level":"note"}]}]}`, rule, help, result)
+		return fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy","rules":[{"id":%q,"help":{"text":%q}}]}},"results":[{"ruleId":%q,`+
+			`"level":"note"}]}]}`, rule, help, result)
 	}
 	help := func(severity string) string {
 		return "Vulnerability CVE-2024-1\nSeverity: " + severity + "\nPackage: libc6"
@@ -114,16 +122,17 @@ func TestTheSampleForVulnerabilityReportsChecksWhatRatifysPluginDoes(t *testing.
 		return `{"runs":[{"tool":{"driver":{"rules":[` + strings.Join(rules, ",") + `]}},"results":[` + strings.Join(results, ",") + `]}]}`
 	}
 	newEnvironment(t, fixture.RegistryOptions{}).judges(t, "vulnerability-report.yaml", map[string]report{
-		"nothing bad":                        {"right", vuln, trivy(time.Hour, "MEDIUM", "CVE-2024-1"), policy.Allowed},
-		"no report":                          {"", "", "", policy.Denied},
-		"by somebody else":                   {"wrong", vuln, trivy(time.Hour, "LOW", "CVE-2024-1"), policy.Denied},
-		"of two days ago":                    {"right", vuln, trivy(48*time.Hour, "LOW", "CVE-2024-1"), policy.Denied},
-		"of tomorrow":                        {"right", vuln, trivy(-24*time.Hour, "LOW", "CVE-2024-1"), policy.Denied},
-		"high":                               {"right", vuln, trivy(time.Hour, "HIGH", "CVE-2024-1"), policy.Denied},
-		"critical":                           {"right", vuln, trivy(time.Hour, "CRITICAL", "CVE-2024-1"), policy.Denied},
-		"a severity of its own":              {"right", vuln, trivy(time.Hour, "BENIGN", "CVE-2024-1"), policy.Denied},
-		"a listed vulnerability":             {"right", vuln, trivy(time.Hour, "LOW", "CVE-2021-44228"), policy.Denied},
-		"without a result":                   {"right", vuln, `{"scanner":{"result":{}},"metadata":{"scanFinishedOn":"` + time.Now().UTC().Format(time.RFC3339) + `"}}`, policy.Denied},
+		"nothing bad":            {"right", vuln, trivy(time.Hour, "MEDIUM", "CVE-2024-1"), policy.Allowed},
+		"no report":              {"", "", "", policy.Denied},
+		"by somebody else":       {"wrong", vuln, trivy(time.Hour, "LOW", "CVE-2024-1"), policy.Denied},
+		"of two days ago":        {"right", vuln, trivy(48*time.Hour, "LOW", "CVE-2024-1"), policy.Denied},
+		"of tomorrow":            {"right", vuln, trivy(-24*time.Hour, "LOW", "CVE-2024-1"), policy.Denied},
+		"high":                   {"right", vuln, trivy(time.Hour, "HIGH", "CVE-2024-1"), policy.Denied},
+		"critical":               {"right", vuln, trivy(time.Hour, "CRITICAL", "CVE-2024-1"), policy.Denied},
+		"a severity of its own":  {"right", vuln, trivy(time.Hour, "BENIGN", "CVE-2024-1"), policy.Denied},
+		"a listed vulnerability": {"right", vuln, trivy(time.Hour, "LOW", "CVE-2021-44228"), policy.Denied},
+		"without a result": {"right", vuln, `{"scanner":{"result":{}},"metadata":{"scanFinishedOn":"` + time.Now().UTC().Format(time.RFC3339) +
+			`"}}`, policy.Denied},
 		"SARIF, nothing bad":                 {"right", sarif, inSARIF("CVE-2024-1", help("LOW"), "CVE-2024-1"), policy.Allowed},
 		"SARIF, no results":                  {"right", sarif, `{"runs":[{"tool":{"driver":{"rules":[]}},"results":[]}]}`, policy.Allowed},
 		"SARIF, a hundred results":           {"right", sarif, many("low"), policy.Allowed},

@@ -57,10 +57,12 @@ func TestEveryFieldOfAPolicyMatters(t *testing.T) {
 		{"a", "rules: [{images: ['**'], action: Require, require: [{anyOf: [a]}]}]", "rules: [{images: ['**'], action: Deny}]"},
 		{"both", rule("{expression: 'findings.exists(f, f.verifier == \"a\") && findings.exists(f, f.verifier == \"b\")'}"),
 			rule("{expression: 'findings.exists(f, f.verifier == \"a\") && !findings.exists(f, f.verifier == \"b\")'}")},
-		{"a", rule("{expression: 'findings.all(f, f.facts.keyFingerprint.startsWith(\"sha256:\"))'}"), rule("{expression: 'findings.all(f, f.facts.issuer == \"x\")'}")},
+		{"a", rule("{expression: 'findings.all(f, f.facts.keyFingerprint.startsWith(\"sha256:\"))'}"),
+			rule("{expression: 'findings.all(f, f.facts.issuer == \"x\")'}")},
 		{"a", rule("{expression: 'true', atLeast: 1}"), rule("{expression: 'true', atLeast: 2}")},
 		{"parts", "rules: [{images: ['**'], index: ItselfOrEveryManifest, require: [{anyOf: [a]}]}]", rule("{anyOf: [a]}")},
-		{"parts", "rules: [{images: ['**'], index: ItselfOrEveryManifest, require: [{anyOf: [a]}]}]", "rules: [{images: ['**'], index: Itself, require: [{anyOf: [a]}]}]"},
+		{"parts", "rules: [{images: ['**'], index: ItselfOrEveryManifest, require: [{anyOf: [a]}]}]",
+			"rules: [{images: ['**'], index: Itself, require: [{anyOf: [a]}]}]"},
 	} {
 		for spec, want := range map[string]policy.Outcome{c.allowed: policy.Allowed, c.denied: policy.Denied} {
 			require.Empty(t, e.apply(t, e.keyed(t, "a"), e.keyed(t, "b"), e.policy(t, "team-a", "p", spec)), spec)

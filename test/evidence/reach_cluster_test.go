@@ -38,8 +38,10 @@ func TestPullSecretsOfAServiceAccountWithRealRights(t *testing.T) {
 		pullSecret(a, "pull", r.host, "builder", "pass-a") + pullSecret(a, "stale", r.host, "builder", "pass-b"))
 	image := r.host + r.image
 
-	s.requireVerdict(t, gatekeeper.Denied, a, image, "ServiceAccount "+a+"/builder cannot be read", "kubectl create rolebinding landwaiter-reference-reader --namespace="+a)
-	w.becomes(t, "Store", a, "own", "False", "kubectl create rolebinding landwaiter-reference-reader --namespace="+a+" --clusterrole=landwaiter-reference-reader --serviceaccount="+suite.System+":landwaiter")
+	s.requireVerdict(t, gatekeeper.Denied, a, image, "ServiceAccount "+a+"/builder cannot be read",
+		"kubectl create rolebinding landwaiter-reference-reader --namespace="+a)
+	w.becomes(t, "Store", a, "own", "False", "kubectl create rolebinding landwaiter-reference-reader --namespace="+a+
+		" --clusterrole=landwaiter-reference-reader --serviceaccount="+suite.System+":landwaiter")
 	apply(grant(a))
 	s.requireVerdict(t, gatekeeper.Allowed, a, image)
 	w.becomes(t, "Store", a, "own", "True", "")
@@ -57,20 +59,24 @@ func TestPullSecretsOfAServiceAccountWithRealRights(t *testing.T) {
 	s.requireVerdict(t, gatekeeper.Denied, b, image, "ServiceAccount "+b+"/builder does not exist")
 
 	// A cluster admin may have one for all, in Landwaiter's namespace.
-	apply(fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: builder, namespace: %s}\nimagePullSecrets: [{name: pull}]\n", suite.System) + pullSecret(suite.System, "pull", r.host, "builder", "pass-a") +
+	apply(fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: builder, namespace: %s}\nimagePullSecrets: [{name: pull}]\n", suite.System) +
+		pullSecret(suite.System, "pull", r.host, "builder", "pass-a") +
 		trusting(c, key) + store("", "corp", []string{r.host}, authority, "imagePullSecretsFrom: {serviceAccount: {name: builder}}"))
 	s.requireVerdict(t, gatekeeper.Allowed, c, image)
 	require.NotContains(t, s.Tail(1000), "pass-")
 
 	for name, refused := range map[string]struct{ text, says string }{
-		"a pattern in a Store":        {store(a, "x", []string{"*.example.com"}, nil), "only a ClusterStore can list registries by pattern"},
-		"another namespace's account": {store(b, "x", []string{"a.example.com"}, nil, "imagePullSecretsFrom: {serviceAccount: {namespace: team-a, name: builder}}"), `unknown field "spec.imagePullSecretsFrom.serviceAccount.namespace"`},
-		"a proxy in a Store":          {store(a, "x", []string{"a.example.com"}, nil, "proxy: {url: 'http://proxy:3128'}"), "only a ClusterStore can have a proxy"},
-		"a pattern without TLS":       {store("", "x", []string{"*.example.com"}, nil, "insecurePlainHTTP: true"), "cannot be used with patterns"},
-		"a proxy without TLS":         {store("", "x", []string{"a.example.com"}, nil, "insecurePlainHTTP: true", "proxy: {url: 'http://proxy:3128'}"), "proxies open tunnels for TLS only"},
-		"a password in the URL":       {store("", "x", []string{"a.example.com"}, nil, "proxy: {url: 'http://u:p@proxy:3128'}"), "spec.proxy.url"},
-		"a Secret and no proxy":       {store("", "x", []string{"a.example.com"}, nil, "proxy: {secretRef: {name: b}}"), "spec.proxy.url is missing"},
-		"two logins":                  {store(a, "x", []string{"a.example.com"}, nil, "imagePullSecrets: [{name: a}]", "imagePullSecretsFrom: {serviceAccount: {name: builder}}"), "at most one of the fields in [identity imagePullSecrets imagePullSecretsFrom] may be set"},
+		"a pattern in a Store": {store(a, "x", []string{"*.example.com"}, nil), "only a ClusterStore can list registries by pattern"},
+		"another namespace's account": {store(b, "x", []string{"a.example.com"}, nil, "imagePullSecretsFrom: {serviceAccount: {namespace: team-a, name: builder}}"),
+			`unknown field "spec.imagePullSecretsFrom.serviceAccount.namespace"`},
+		"a proxy in a Store":    {store(a, "x", []string{"a.example.com"}, nil, "proxy: {url: 'http://proxy:3128'}"), "only a ClusterStore can have a proxy"},
+		"a pattern without TLS": {store("", "x", []string{"*.example.com"}, nil, "insecurePlainHTTP: true"), "cannot be used with patterns"},
+		"a proxy without TLS": {store("", "x", []string{"a.example.com"}, nil, "insecurePlainHTTP: true", "proxy: {url: 'http://proxy:3128'}"),
+			"proxies open tunnels for TLS only"},
+		"a password in the URL": {store("", "x", []string{"a.example.com"}, nil, "proxy: {url: 'http://u:p@proxy:3128'}"), "spec.proxy.url"},
+		"a Secret and no proxy": {store("", "x", []string{"a.example.com"}, nil, "proxy: {secretRef: {name: b}}"), "spec.proxy.url is missing"},
+		"two logins": {store(a, "x", []string{"a.example.com"}, nil, "imagePullSecrets: [{name: a}]",
+			"imagePullSecretsFrom: {serviceAccount: {name: builder}}"), "at most one of the fields in [identity imagePullSecrets imagePullSecretsFrom] may be set"},
 	} {
 		objects, err := cluster.Decode([]byte(refused.text))
 		require.NoError(t, err)

@@ -99,7 +99,8 @@ func TestRedirectsGoThroughTheProxyOnlyToHostsThatTheClusterStoreAdds(t *testing
 		return false
 	})
 	p := startProxy(t, map[string]string{"registry.corp.example:443": r.host, "cdn.example.net:443": r.host})
-	s := serve(t, map[string]string{"cluster": store("", "corp", []string{"registry.corp.example"}, authority), "team-a": rules("team-a", key)}, "https_proxy="+p.url())
+	s := serve(t, map[string]string{"cluster": store("", "corp", []string{"registry.corp.example"}, authority), "team-a": rules("team-a", key)},
+		"https_proxy="+p.url())
 	s.requireVerdict(t, undecided, "team-a", "registry.corp.example"+r.image, "cannot fetch")
 	p.requireOnly(t, "registry.corp.example:443")
 	s.write(t, "cluster", store("", "corp", []string{"registry.corp.example"}, authority, `proxy: {additionalHosts: ["*.example.net"]}`))
@@ -115,7 +116,8 @@ func TestHostsByPatternAreReachedThroughTheProxyWithTheirOwnLogin(t *testing.T) 
 	login(r.Registry, "AWS", "token")
 	p := startProxy(t, map[string]string{ours + ":443": r.host, theirs + ":443": r.host})
 	clouds := store("", "clouds", []string{"*.dkr.ecr.*.amazonaws.com"}, authority, `imagePullSecrets: [{name: pull}]`, `proxy: {url: "`+p.url()+`"}`)
-	s := serve(t, map[string]string{"cluster": clouds, "pull": pullSecret("landwaiter-system", "pull", ours, "AWS", "token"), "team-a": rules("team-a", key), "team-b": rules("team-b", key)})
+	s := serve(t, map[string]string{"cluster": clouds, "pull": pullSecret("landwaiter-system", "pull", ours, "AWS", "token"), "team-a": rules("team-a", key),
+		"team-b": rules("team-b", key)})
 	s.requireVerdict(t, gatekeeper.Allowed, "team-a", ours+r.image)
 	s.requireVerdict(t, gatekeeper.Denied, "team-a", theirs+r.image, "no Store gives any")
 	s.requireVerdict(t, undecided, "team-a", "evil.example.com.dkr.ecr.eu-west-1.amazonaws.com"+r.image)

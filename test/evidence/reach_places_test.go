@@ -85,7 +85,8 @@ func TestAMirrorThatIsBehindDeniesUnlessTheOriginMayFillIn(t *testing.T) {
 // explain runs the command with the resources of a server.
 func explain(t *testing.T, s *server, namespace, image string, more ...string) (stdout string, code int) {
 	t.Helper()
-	r := suite.Program{Path: suite.MustTool(t, suite.Landwaiter)}.Run(t, "", append([]string{"verify", "--explain", "--config-dir", s.dir, "-n", namespace, image}, more...)...)
+	r := suite.Program{Path: suite.MustTool(t, suite.Landwaiter)}.Run(t, "",
+		append([]string{"verify", "--explain", "--config-dir", s.dir, "-n", namespace, image}, more...)...)
 	return r.Stdout, r.Code
 }
 
@@ -137,7 +138,8 @@ func TestAMirrorThatLiesProvesNothing(t *testing.T) {
 			copied(t, origin, img, mirror, "hub/team/app")
 			lie(t, mirror, img)
 			resources := func(fallback string) string {
-				return store("", "origin", []string{origin.Host()}, nil, plainHTTP, mirrors(fallback, mirror.Host())) + store("", "mirror", []string{mirror.Host()}, nil, plainHTTP)
+				return store("", "origin", []string{origin.Host()}, nil, plainHTTP, mirrors(fallback, mirror.Host())) +
+					store("", "mirror", []string{mirror.Host()}, nil, plainHTTP)
 			}
 			s := serve(t, map[string]string{"cluster": resources("Never"), "team-a": rules("team-a", key)})
 			s.requireVerdict(t, gatekeeper.Denied, "team-a", img.Reference.String())
@@ -158,7 +160,8 @@ func TestEvidenceInASecondRegistryIsReadWithItsOwnLogin(t *testing.T) {
 	resources := func(only bool) string {
 		return store("", "origin", []string{origin.Host()}, nil, plainHTTP, "imagePullSecrets: [{name: origin}]", evidence(only, signatures.Host()+"/signatures")) +
 			store("", "signatures", []string{signatures.Host()}, nil, plainHTTP, "imagePullSecrets: [{name: signatures}]") +
-			pullSecret("landwaiter-system", "origin", origin.Host(), "reader", "reader") + pullSecret("landwaiter-system", "signatures", signatures.Host(), "auditor", "auditor")
+			pullSecret("landwaiter-system", "origin", origin.Host(), "reader", "reader") +
+			pullSecret("landwaiter-system", "signatures", signatures.Host(), "auditor", "auditor")
 	}
 	s := serve(t, map[string]string{"cluster": resources(false), "team-a": rules("team-a", key)})
 	origin.Reset()
@@ -205,7 +208,8 @@ func TestATenantsLocationsAreItsOwnAndServeNoMandatoryPolicy(t *testing.T) {
 	}
 	s := serve(t, map[string]string{
 		"cluster": loopback + store("", "corp", []string{"registry.corp.example"}, authority, mirrors("Never", private.host)),
-		"team-a": own("team-a", evidence(false, signatures.Host()+"/signatures")) + store("team-a", "signatures", []string{signatures.Host()}, nil, "imagePullSecrets: [{name: pull}]") +
+		"team-a": own("team-a", evidence(false, signatures.Host()+"/signatures")) +
+			store("team-a", "signatures", []string{signatures.Host()}, nil, "imagePullSecrets: [{name: pull}]") +
 			pullSecret("team-a", "pull", signatures.Host(), "team-a", "team-a"),
 		"team-b": own("team-b", evidence(false, signatures.Host()+"/signatures")),
 		"team-c": rules("team-c", key) + store("team-c", "own", []string{"hub.corp.example"}, authority, mirrors("Never", private.host)),
@@ -229,7 +233,8 @@ func TestATenantsLocationsAreItsOwnAndServeNoMandatoryPolicy(t *testing.T) {
 	s.write(t, "mandatory", mandatory)
 	s.requireVerdict(t, gatekeeper.Denied, "team-a", img.Reference.String(), "ClusterVerificationPolicy mandatory requires")
 	s.requireVerdict(t, gatekeeper.Denied, "team-d", img.Reference.String(), "ClusterVerificationPolicy mandatory requires")
-	s.requireVerdict(t, gatekeeper.Denied, "team-d", tagged.Reference.Name()+":v1", old.Reference.Digest.String(), tagged.Reference.Digest.String(), "which counts for ClusterVerificationPolicy mandatory")
+	s.requireVerdict(t, gatekeeper.Denied, "team-d", tagged.Reference.Name()+":v1", old.Reference.Digest.String(), tagged.Reference.Digest.String(),
+		"which counts for ClusterVerificationPolicy mandatory")
 	_, err := origin.SignCosign(t.Context(), img, key, fixture.CosignOptions{})
 	require.NoError(t, err)
 	s.requireVerdict(t, gatekeeper.Allowed, "team-a", img.Reference.String())

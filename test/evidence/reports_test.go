@@ -91,8 +91,9 @@ func (e *environment) bundleByOwnCA(t *testing.T, template *x509.Certificate, id
 // sigstore-go#581, cosign#3976, #4562: a bundle of version 0.3 has a chain where it may have one certificate only.
 func TestABundleOfVersion03MayHaveAChain(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
-	requireOutcome(t, policy.Allowed, e.bundleByOwnCA(t, &x509.Certificate{EmailAddresses: []string{someone}}, "{insecureIgnoreIssuer: true, subject: "+someone+"}",
-		func(b map[string]any) { b["mediaType"] = "application/vnd.dev.sigstore.bundle.v0.3+json" }, true))
+	requireOutcome(t, policy.Allowed,
+		e.bundleByOwnCA(t, &x509.Certificate{EmailAddresses: []string{someone}}, "{insecureIgnoreIssuer: true, subject: "+someone+"}",
+			func(b map[string]any) { b["mediaType"] = "application/vnd.dev.sigstore.bundle.v0.3+json" }, true))
 }
 
 // cosign#2279: a service's certificate has a DNS name or a common name only; cosign#2411: one has several names.
@@ -101,9 +102,10 @@ func TestADenialSaysWhichNamesOfACertificateCount(t *testing.T) {
 		template x509.Certificate
 		says     string
 	}{
-		"a DNS name":        {x509.Certificate{DNSNames: []string{"ci.example.com"}}, "names neither an e-mail address nor a URI"},
-		"a common name":     {x509.Certificate{Subject: pkix.Name{CommonName: "ci"}}, "names neither an e-mail address nor a URI"},
-		"several addresses": {x509.Certificate{EmailAddresses: []string{"a@example.com", someone}}, `"a@example.com" (the first of 2 names of the certificate, which alone counts)`},
+		"a DNS name":    {x509.Certificate{DNSNames: []string{"ci.example.com"}}, "names neither an e-mail address nor a URI"},
+		"a common name": {x509.Certificate{Subject: pkix.Name{CommonName: "ci"}}, "names neither an e-mail address nor a URI"},
+		"several addresses": {x509.Certificate{EmailAddresses: []string{"a@example.com", someone}},
+			`"a@example.com" (the first of 2 names of the certificate, which alone counts)`},
 	} {
 		e := newEnvironment(t, fixture.RegistryOptions{})
 		v := e.bundleByOwnCA(t, &c.template, "{issuer: x, subject: "+someone+"}", nil, false)
@@ -127,7 +129,8 @@ func TestAnEnvelopeOfAnotherContentNamesIt(t *testing.T) {
 
 // policy-controller#491: a short name of cosign attest --type is no predicate type, and the advice to use it would never end.
 func TestAShortNameOfAPredicateTypeIsRefusedWithTheLongOne(t *testing.T) {
-	for short, long := range map[string]string{"spdxjson": "https://spdx.dev/Document", "slsaprovenance1": "https://slsa.dev/provenance/v1", "vuln": "https://cosign.sigstore.dev/attestation/vuln/v1"} {
+	for short, long := range map[string]string{"spdxjson": "https://spdx.dev/Document", "slsaprovenance1": "https://slsa.dev/provenance/v1",
+		"vuln": "https://cosign.sigstore.dev/attestation/vuln/v1"} {
 		e := newEnvironment(t, fixture.RegistryOptions{})
 		problems := e.apply(t, attestationBy("team-a", string(e.signer(t, "a").PEM), short, ""), e.policy(t, "team-a", "p", releaseNeeded))
 		require.NotEmpty(t, problems)
@@ -141,7 +144,8 @@ func TestASignatureThatNobodyTimedSaysSo(t *testing.T) {
 	instance, err := sigstore.New()
 	require.NoError(t, err)
 	img := e.signed(t, "app/x")
-	text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, cosign.PredicateTypeSignature, map[string]any{}), sigstore.SignOptions{WithoutTimestamp: true})
+	text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, cosign.PredicateTypeSignature, map[string]any{}),
+		sigstore.SignOptions{WithoutTimestamp: true})
 	require.NoError(t, err)
 	var made map[string]any
 	require.NoError(t, json.Unmarshal(text, &made))
@@ -170,9 +174,11 @@ func TestOnePersonIsOneSignerWhereTheIssuerIsIgnored(t *testing.T) {
 	img := e.signed(t, "app/x")
 	target, err := e.registry.Repository(t.Context(), "app/x")
 	require.NoError(t, err)
-	for _, extensions := range [][]pkix.Extension{nil, {{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte("https://accounts.example.com")}}} {
+	for _, extensions := range [][]pkix.Extension{nil,
+		{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte("https://accounts.example.com")}}} {
 		leaf, key := ownCA(t, ca, &x509.Certificate{EmailAddresses: []string{someone}, ExtraExtensions: extensions})
-		_, err = fixture.PushBundle(t.Context(), target, img, byOwnPKI(t, leaf, key, tsa, sigstore.Statement(img.Descriptor.Digest, cosign.PredicateTypeSignature, map[string]any{})))
+		_, err = fixture.PushBundle(t.Context(), target, img,
+			byOwnPKI(t, leaf, key, tsa, sigstore.Statement(img.Descriptor.Digest, cosign.PredicateTypeSignature, map[string]any{})))
 		require.NoError(t, err)
 	}
 	require.Empty(t, e.keylessOwn(t, ownRoot(t, tsa, ca.Chain[0]), "{insecureIgnoreIssuer: true, subject: "+someone+"}"))
@@ -204,7 +210,8 @@ func billOfMaterials(files, padding int) map[string]any {
 	var list []any
 	for i := range files {
 		list = append(list, map[string]any{"SPDXID": fmt.Sprintf("SPDXRef-File-%d", i), "fileName": fmt.Sprintf("usr/lib/%d/", i) + strings.Repeat("x", padding),
-			"checksums": []any{map[string]any{"algorithm": "SHA1", "checksumValue": strings.Repeat("a", 40)}}, "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"})
+			"checksums": []any{map[string]any{"algorithm": "SHA1", "checksumValue": strings.Repeat("a", 40)}}, "licenseConcluded": "NOASSERTION",
+			"copyrightText": "NOASSERTION"})
 	}
 	return map[string]any{"spdxVersion": "SPDX-2.3", "files": list}
 }

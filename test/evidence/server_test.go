@@ -176,7 +176,8 @@ func document(kind, namespace, name, spec string) string {
 	if namespace != "" {
 		name += ", namespace: " + namespace
 	}
-	return fmt.Sprintf("---\napiVersion: landwaiter.dev/v1beta1\nkind: %s\nmetadata: {name: %s}\nspec:\n  %s\n", kind, name, strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  "))
+	return fmt.Sprintf("---\napiVersion: landwaiter.dev/v1beta1\nkind: %s\nmetadata: {name: %s}\nspec:\n  %s\n", kind, name,
+		strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  "))
 }
 
 // inline is a field that has text inline.

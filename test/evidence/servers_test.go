@@ -33,7 +33,8 @@ type way struct {
 // withoutLog is a Verifier of attestations by a key.
 func withoutLog(predicateType string) v1beta1.VerifierSpec {
 	keys := byKey(trusted).Cosign.Keys
-	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeAttestation, Attestation: &v1beta1.AttestationVerifier{PredicateType: predicateType, Signers: v1beta1.Signers{Keys: keys}}}
+	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeAttestation,
+		Attestation: &v1beta1.AttestationVerifier{PredicateType: predicateType, Signers: v1beta1.Signers{Keys: keys}}}
 }
 
 // ways are those in which the fixture keeps evidence, as tools do.
@@ -104,7 +105,8 @@ func requireEveryWay(t *testing.T, inner, outer *fixture.Registry, kept []way) s
 
 // strips and rewrites are what reverse proxies do to the answers of a registry.
 func strips(resp *http.Response) error {
-	for _, header := range []string{"Docker-Content-Digest", "Docker-Distribution-Api-Version", "Content-Type", "OCI-Filters-Applied", "OCI-Subject", "ETag", "Link", "Warning"} {
+	for _, header := range []string{"Docker-Content-Digest", "Docker-Distribution-Api-Version", "Content-Type", "OCI-Filters-Applied", "OCI-Subject", "ETag",
+		"Link", "Warning"} {
 		resp.Header.Del(header)
 	}
 	return nil

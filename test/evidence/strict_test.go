@@ -112,10 +112,12 @@ func TestKeysCountOnlyWithALogEntryOfTheirOwnSignature(t *testing.T) {
 		keys    string
 		allowed []string
 	}{
-		"inline, a log":                {inline + ", rootTrustStoreRef: {name: root}", []string{"logged"}},
-		"a trust store, a log":         {named + ", rootTrustStoreRef: {name: root}", []string{"logged"}},
-		"inline, no log":               {inline + ", insecureIgnoreTransparencyLog: true", []string{"logged", "not logged", "another key", "another's", "another log"}},
-		"a trust store, no log":        {named + ", insecureIgnoreTransparencyLog: true", []string{"logged", "not logged", "another key", "another's", "another log"}},
+		"inline, a log":        {inline + ", rootTrustStoreRef: {name: root}", []string{"logged"}},
+		"a trust store, a log": {named + ", rootTrustStoreRef: {name: root}", []string{"logged"}},
+		"inline, no log": {inline + ", insecureIgnoreTransparencyLog: true",
+			[]string{"logged", "not logged", "another key", "another's", "another log"}},
+		"a trust store, no log": {named + ", insecureIgnoreTransparencyLog: true",
+			[]string{"logged", "not logged", "another key", "another's", "another log"}},
 		"inline, by default":           {inline, nil},
 		"a trust store, by default":    {named, nil},
 		"inline and a trust store":     {inline + ", " + named + ", insecureIgnoreTransparencyLog: true", nil},

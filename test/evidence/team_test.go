@@ -78,7 +78,8 @@ func TestALoginInHomeWorksForItsMembersAndNoOthers(t *testing.T) {
 		return true
 	})
 	login := func(o *resource.Objects) {
-		pull := corev1.Secret{StringData: map[string]string{".dockerconfigjson": fmt.Sprintf(`{"auths": {%q: {"username": "iris", "password": "of-home"}}}`, e.registry.Host())}}
+		pull := corev1.Secret{
+			StringData: map[string]string{".dockerconfigjson": fmt.Sprintf(`{"auths": {%q: {"username": "iris", "password": "of-home"}}}`, e.registry.Host())}}
 		pull.Name, pull.Namespace = "pull", "iris"
 		store := &v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{e.registry.Host()}, ImagePullSecrets: []v1beta1.Reference{{Name: "pull"}}}}
 		store.Name, store.Namespace = "registry", "iris"

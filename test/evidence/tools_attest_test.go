@@ -24,13 +24,15 @@ var predicates = map[string]struct{ kind, predicateType, predicate, yes, no stri
 	"CycloneDX": {"cyclonedx", "https://cyclonedx.org/bom", `{"bomFormat":"CycloneDX","specVersion":"1.5","components":[{"name":"a"}]}`,
 		`predicate.components.exists(c, c.name == "a")`, `predicate.components.exists(c, c.name == "b")`},
 	"vulnerabilities": {"vuln", "https://cosign.sigstore.dev/attestation/vuln/v1",
-		`{"scanner":{"uri":"u","version":"1","db":{"uri":"u","version":"1"},"result":{"matches":[]}},"metadata":{"scanStartedOn":"2026-01-01T00:00:00Z","scanFinishedOn":"2026-01-01T00:00:00Z"}}`,
+		`{"scanner":{"uri":"u","version":"1","db":{"uri":"u","version":"1"},"result":{"matches":[]}},"metadata":{"scanStartedOn":"2026-01-01T00:00:00Z",` +
+			`"scanFinishedOn":"2026-01-01T00:00:00Z"}}`,
 		`predicate.scanner.result.matches.size() == 0`, `predicate.scanner.result.matches.size() > 0`},
 	"OpenVEX": {"openvex", "https://openvex.dev/ns", `{"@context":"https://openvex.dev/ns/v0.2.0","@id":"x","author":"a","timestamp":"2026-01-01T00:00:00Z","version":1,"statements":[]}`,
 		`predicate.statements.all(s, s.status == "fixed")`, `predicate.statements.size() > 0`},
 	"SARIF": {"https://docs.oasis-open.org/sarif/sarif/v2.1.0", "https://docs.oasis-open.org/sarif/sarif/v2.1.0",
 		`{"version":"2.1.0","runs":[{"results":[{"level":"error","ruleId":"CVE-2024-0001"},{"level":"note","ruleId":"x"}]}]}`,
-		`predicate.runs.all(r, r.results.all(x, x.level != "error" || x.ruleId in ["CVE-2024-0001"]))`, `predicate.runs.all(r, r.results.all(x, x.level != "error"))`},
+		`predicate.runs.all(r, r.results.all(x, x.level != "error" || x.ruleId in ["CVE-2024-0001"]))`,
+		`predicate.runs.all(r, r.results.all(x, x.level != "error"))`},
 	"own type": {"https://example.com/reviewed/v1", "https://example.com/reviewed/v1", `{"by":"alice"}`, `predicate.by == "alice"`, `predicate.by == "bob"`},
 }
 

@@ -82,14 +82,16 @@ func TestAcceptsWhatCosignWritesToCosignRepository(t *testing.T) {
 		ofTeam         bool
 		want           string
 	}{
-		"v2, tag":                                      {format: v2Tag(), written: flat, named: flat, want: typeTag},
-		"v2, tag, a repository for each":               {format: v2Tag(), written: each, named: "signatures/{repository}", want: typeTag},
-		"v2, tag, by the team's Store":                 {format: v2Tag(), written: flat, named: flat, ofTeam: true, want: typeTag},
-		"v3, tag":                                      {format: v3Tag(), written: flat, named: flat, want: typeTag},
-		"v3, bundle":                                   {format: v3Bundle(), written: flat, named: flat, want: typeBundle},
-		"v3, bundle, a repository for each":            {format: v3Bundle(), written: each, named: "signatures/{repository}", want: typeBundle},
-		"v3, bundle in a registry without referrers":   {evidence: fixture.RegistryOptions{NoReferrers: true}, format: v3Bundle(), written: flat, named: flat, want: typeBundle},
-		"v3, bundle in a registry that mistakes types": {evidence: fixture.RegistryOptions{WrongTypes: true}, format: v3Bundle(), written: flat, named: flat, want: typeBundle},
+		"v2, tag":                           {format: v2Tag(), written: flat, named: flat, want: typeTag},
+		"v2, tag, a repository for each":    {format: v2Tag(), written: each, named: "signatures/{repository}", want: typeTag},
+		"v2, tag, by the team's Store":      {format: v2Tag(), written: flat, named: flat, ofTeam: true, want: typeTag},
+		"v3, tag":                           {format: v3Tag(), written: flat, named: flat, want: typeTag},
+		"v3, bundle":                        {format: v3Bundle(), written: flat, named: flat, want: typeBundle},
+		"v3, bundle, a repository for each": {format: v3Bundle(), written: each, named: "signatures/{repository}", want: typeBundle},
+		"v3, bundle in a registry without referrers": {evidence: fixture.RegistryOptions{NoReferrers: true}, format: v3Bundle(), written: flat, named: flat,
+			want: typeBundle},
+		"v3, bundle in a registry that mistakes types": {evidence: fixture.RegistryOptions{WrongTypes: true}, format: v3Bundle(), written: flat, named: flat,
+			want: typeBundle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			origin, signatures, command := start(t, fixture.RegistryOptions{}), start(t, c.evidence), c.format.command(t)

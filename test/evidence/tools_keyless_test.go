@@ -102,8 +102,9 @@ const (
 // by is a keyless verifier of one identity; there is no certificate transparency
 // log.
 func by(issuer, subject string, change func(*v1beta1.CosignVerifier)) v1beta1.VerifierSpec {
-	verifier := &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keyless: &v1beta1.Keyless{TransparencyLog: v1beta1.TransparencyLog{RootTrustStoreRef: &v1beta1.TrustStoreRef{Name: trusted}},
-		Identities: []v1beta1.Identity{{Issuer: issuer, Subject: subject}}, InsecureIgnoreSCT: true}}}
+	verifier := &v1beta1.CosignVerifier{
+		Signers: v1beta1.Signers{Keyless: &v1beta1.Keyless{TransparencyLog: v1beta1.TransparencyLog{RootTrustStoreRef: &v1beta1.TrustStoreRef{Name: trusted}},
+			Identities: []v1beta1.Identity{{Issuer: issuer, Subject: subject}}, InsecureIgnoreSCT: true}}}
 	if change != nil {
 		change(verifier)
 	}

@@ -120,7 +120,8 @@ func launch(t *testing.T) *services {
 	i := newIssuer(t)
 	s := &services{provider: i.address, token: i.token}
 	var err error
-	s.Sigstore, err = cluster.StartSigstore(suite.Within(t), suite.MustTool(t, cluster.SigstoreBinaries), t.TempDir(), map[string]string{s.people(): "email", s.workflows(): "github-workflow"})
+	s.Sigstore, err = cluster.StartSigstore(suite.Within(t), suite.MustTool(t, cluster.SigstoreBinaries), t.TempDir(),
+		map[string]string{s.people(): "email", s.workflows(): "github-workflow"})
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
 	record(t, deed{Command: "launch", Files: map[string]string{"provider": s.provider}})

@@ -52,7 +52,8 @@ func push(t *testing.T, registry *fixture.Registry, name, tag string) fixture.Im
 // byKey trusts the keys of a trust store.
 func byKey(store string) v1beta1.VerifierSpec {
 	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{
-		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: store}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}
+		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: store}},
+			TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}
 }
 
 // byCertificate is a verifier of notation signatures of the fixtures' signers.

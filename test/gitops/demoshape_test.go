@@ -46,14 +46,17 @@ func TestTheDemosRepositoryIsTakenOverAndRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.CopyFS(demo.Dir, os.DirFS(filepath.Join(dir, name))))
 	manifest := filepath.Join(demo.Dir, "kustomizations/per-tenant")
-	require.NoError(t, os.WriteFile(filepath.Join(manifest, "secret_map.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-secret}\ndata: {own: \"${FROM_SECRET}\", platforms: '${PER_TENANT_SUBST}'}\n"), 0o600))
+	require.NoError(t,
+		os.WriteFile(filepath.Join(manifest, "secret_map.yaml"),
+			[]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-secret}\ndata: {own: \"${FROM_SECRET}\", platforms: '${PER_TENANT_SUBST}'}\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(manifest, "kustomization.yaml"), []byte("resources: [dummy_deployment.yaml, secret_map.yaml]\n"), 0o600))
 	commit, err := demo.Push(suite.Within(t), "the demo")
 	require.NoError(t, err)
 
 	require.NoError(t, runner.Run(t.Context(), blocks[0]), "bootstrap")
 	require.NoError(t, runner.Run(t.Context(), blocks[0]), "bootstrap again")
-	controllers, err := flux.Run(suite.Within(t), p.Cluster, flux.Options{Tools: suite.MustTool(t, suite.FluxTools), Dir: dir, Env: []string{"SSL_CERT_FILE=" + trusted}})
+	controllers, err := flux.Run(suite.Within(t), p.Cluster,
+		flux.Options{Tools: suite.MustTool(t, suite.FluxTools), Dir: dir, Env: []string{"SSL_CERT_FILE=" + trusted}})
 	require.NoError(t, err)
 	t.Cleanup(controllers.Stop)
 	p.landwaiter(t)
@@ -61,18 +64,23 @@ func TestTheDemosRepositoryIsTakenOverAndRuns(t *testing.T) {
 	program := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Kubeconfig: p.Kubeconfig()}
 	program.Must(t, "tenant", "add", "--tenant-namespace", "foo", "--tenant-name", "sometenant", "--set", "reconciler.variablesFrom={secretRef: {name: app}}")
 	w := &world{Cluster: p.Cluster, program: program}
-	w.apply(t, suite.Object(`{apiVersion: v1, kind: Secret, metadata: {namespace: foo, name: app}, stringData: {FROM_SECRET: hidden, PER_TENANT_SUBST: another team}}`))
+	w.apply(t,
+		suite.Object(`{apiVersion: v1, kind: Secret, metadata: {namespace: foo, name: app}, stringData: {FROM_SECRET: hidden, PER_TENANT_SUBST: another team}}`))
 	require.NoError(t, flux.Reconcile(suite.Within(t), p.Cluster, flux.Kustomization(), "foo", "dummy")) // it may have looked before the Secret was there
 	_, err = flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), "foo", "dummy", commit, metav1.ConditionTrue)
 	require.NoError(t, err)
 	w.requireSeeds(t, "foo", "sometenant")
-	require.Equal(t, map[string]any{"own": "hidden", "platforms": `This tenant name is "sometenant"`}, w.get(t, "v1", "ConfigMap", "foo", "from-secret").Object["data"], "what the platform says wins")
+	require.Equal(t, map[string]any{"own": "hidden", "platforms": `This tenant name is "sometenant"`},
+		w.get(t, "v1", "ConfigMap", "foo", "from-secret").Object["data"], "what the platform says wins")
 	ignored, _, _ := unstructured.NestedString(w.get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "foo", "default").Object, "spec", "ignore")
 	require.Equal(t, "ctrl.py\nREADME.md", ignored, "the copy has the ignore-paths")
 
-	w.apply(t, suite.Object(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: foo, name: wrong-namespace}, spec: {interval: 5m, retryInterval: 1s, prune: true,
+	w.apply(t,
+		suite.Object(
+			`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: foo, name: wrong-namespace}, spec: {interval: 5m, retryInterval: 1s, prune: true,
 	  serviceAccountName: foo, path: ./kustomizations/wrong-namespace, sourceRef: {kind: GitRepository, name: default}}}`))
-	(&running{world: w}).refused(t, flux.Kustomization(), "foo", "wrong-namespace", `cannot patch resource "configmaps" in API group "" in the namespace "default"`)
+	(&running{world: w}).refused(t, flux.Kustomization(), "foo", "wrong-namespace",
+		`cannot patch resource "configmaps" in API group "" in the namespace "default"`)
 }
 
 // fluxInstall returns a file with what `flux install --export` prints.
@@ -81,8 +89,10 @@ func (p *platform) fluxInstall(t *testing.T, dir string) string {
 	objects, err := flux.Components(suite.MustTool(t, suite.FluxTools))
 	require.NoError(t, err)
 	for _, name := range fluxControllers()[:4] {
-		objects = append(objects, suite.Object("{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: flux-system, name: %s}, spec: {selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, "+
-			"spec: {serviceAccountName: %[1]s, containers: [{name: manager, image: ghcr.io/fluxcd/%[1]s:v1, args: [--watch-all-namespaces=true]}]}}}}", name))
+		objects = append(objects,
+			suite.Object("{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: flux-system, name: %s}, spec: {selector: {matchLabels: {app: %[1]s}}, "+
+				"template: {metadata: {labels: {app: %[1]s}}, "+
+				"spec: {serviceAccountName: %[1]s, containers: [{name: manager, image: ghcr.io/fluxcd/%[1]s:v1, args: [--watch-all-namespaces=true]}]}}}}", name))
 	}
 	var text strings.Builder
 	for _, o := range objects {

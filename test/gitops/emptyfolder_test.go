@@ -53,7 +53,8 @@ func TestFromAnEmptyFolder(t *testing.T) {
 		})
 	}
 
-	p.requireAsTheTreeSays(t, "infrastructure/crds", "infrastructure/gatekeeper", "infrastructure/landwaiter", "infrastructure/templates", "infrastructure/policies", "infrastructure/guardrails", "tenants/staging")
+	p.requireAsTheTreeSays(t, "infrastructure/crds", "infrastructure/gatekeeper", "infrastructure/landwaiter", "infrastructure/templates",
+		"infrastructure/policies", "infrastructure/guardrails", "tenants/staging")
 	p.requireLockdown(t)
 
 	// Red cannot reach green here either.
@@ -62,7 +63,8 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	require.NoError(t, flux.Reconcile(suite.Within(t), p.Cluster, flux.GitRepository(), "iris-red", "iris-red"))
 	state, err := flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), "iris-red", "iris-red", stray, metav1.ConditionFalse)
 	require.NoError(t, err)
-	require.Contains(t, state.Ready.Message, `User "system:serviceaccount:iris-red:iris-red" cannot patch resource "configmaps" in API group "" in the namespace "iris-green-web"`)
+	require.Contains(t, state.Ready.Message, `User "system:serviceaccount:iris-red:iris-red" cannot patch resource "configmaps" in API group "" in the `+
+		`namespace "iris-green-web"`)
 }
 
 // fetched waits until a source in the registry has a revision that begins like that.
@@ -89,7 +91,9 @@ func (p *tree) requireAsTheTreeSays(t *testing.T, folders ...string) {
 			live := object.DeepCopy()
 			require.NoError(t, p.Client.Get(suite.Within(t), client.ObjectKeyFromObject(object), live), what)
 			applied := object.DeepCopy()
-			require.NoError(t, p.Client.Apply(suite.Within(t), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("by-hand"), client.ForceOwnership, client.DryRunAll), what)
+			require.NoError(t,
+				p.Client.Apply(suite.Within(t), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("by-hand"), client.ForceOwnership, client.DryRunAll),
+				what)
 			require.Equal(t, comparable(live), comparable(applied), what)
 		}
 	}

@@ -105,7 +105,9 @@ type team struct {
 func (r *running) team(t *testing.T, name string, args ...string) *team {
 	t.Helper()
 	made := &team{running: r, name: name, repository: r.repository(t, name, map[string]string{"kustomization.yaml": "resources: []\n"})}
-	r.program.Must(t, append([]string{"tenant", "add", name, "--set", "reconciler.source.url=" + made.repository.URL(), "--set", "reconciler.source.secretRef.name=git"}, args...)...)
+	r.program.Must(t,
+		append([]string{"tenant", "add", name, "--set", "reconciler.source.url=" + made.repository.URL(), "--set", "reconciler.source.secretRef.name=git"},
+			args...)...)
 	r.apply(t, made.repository.Secret(name, "git"))
 	made.push(t, metav1.ConditionTrue, nil)
 	return made
@@ -180,5 +182,6 @@ func (r *running) gone(t *testing.T, apiVersion, kind, namespace, name string) {
 
 // source is a GitRepository with the Secret git.
 func source(namespace, name, url string) *unstructured.Unstructured {
-	return suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: %s, name: %s}, spec: {interval: 1m, url: %q, ref: {branch: %s}, secretRef: {name: git}}}", namespace, name, url, flux.Branch)
+	return suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: %s, name: %s}, spec: {interval: 1m, url: %q, ref: "+
+		"{branch: %s}, secretRef: {name: git}}}", namespace, name, url, flux.Branch)
 }

@@ -25,7 +25,8 @@ func TestRightsFollow(t *testing.T) {
 	r.team(t, other, "--set", "namespacePrefix="+other+"-", "--set", "reconciler.createNamespaces=true")
 
 	commit := plum.commit(t, map[string]string{"namespace.yaml": namespace(name+"-dev", ""), "app.yaml": configMap(name+"-dev", "app")})
-	for _, made := range [][3]string{{"rbac.authorization.k8s.io/v1", "RoleBinding", name + "-reconciler"}, {"v1", "ResourceQuota", "tenant"}, {"networking.k8s.io/v1", "NetworkPolicy", "default-deny"}} {
+	for _, made := range [][3]string{{"rbac.authorization.k8s.io/v1", "RoleBinding", name + "-reconciler"}, {"v1", "ResourceQuota", "tenant"},
+		{"networking.k8s.io/v1", "NetworkPolicy", "default-deny"}} {
 		suite.Eventually(t, func(context.Context) error {
 			if r.get(t, made[0], made[1], name+"-dev", made[2]) == nil {
 				return fmt.Errorf("there is no %s %s", made[1], made[2])

@@ -35,7 +35,8 @@ func TestATeamThatIsHandedOverToTheOperatorKeepsAllThatFluxApplied(t *testing.T)
 	require.NoError(t, err)
 	landwaiter := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Dir: fleet.Dir}
 	landwaiter.Must(t, "platform", "init", ".", "--set", "environments=staging", "--set", "constraints=images")
-	landwaiter.Must(t, "platform", "scaffold", ".", name, "--set", "namespaces="+name+"-web", "--set", "reconciler.source.url="+repository.URL(), "--set", "reconciler.source.secretRef.name=git")
+	landwaiter.Must(t, "platform", "scaffold", ".", name, "--set", "namespaces="+name+"-web", "--set", "reconciler.source.url="+repository.URL(), "--set",
+		"reconciler.source.secretRef.name=git")
 	tenants := playedTenants(t, fleet, "staging", name)
 	merge := func(message string) {
 		t.Helper()
@@ -92,7 +93,8 @@ func TestATeamThatIsHandedOverToTheOperatorKeepsAllThatFluxApplied(t *testing.T)
 		}
 		return nil
 	})
-	next, err := repository.Commit(suite.Within(t), "next", map[string]string{"staging/app.yaml": configMap(name, "app"), "staging/more.yaml": configMap(name+"-web", "more")})
+	next, err := repository.Commit(suite.Within(t), "next",
+		map[string]string{"staging/app.yaml": configMap(name, "app"), "staging/more.yaml": configMap(name+"-web", "more")})
 	require.NoError(t, err)
 	require.NoError(t, flux.Reconcile(suite.Within(t), r.Cluster, flux.GitRepository(), name, name))
 	r.applied(t, name, name, next)

@@ -23,9 +23,14 @@ import (
 func TestImageAutomationComesFromATeamsRepositoryWithItsPieceAlone(t *testing.T) {
 	ofTeams.alone(t)
 	w := controllers(t)
-	for kind, plural := range map[string]string{"ImageRepository": "imagerepositories", "ImagePolicy": "imagepolicies", "ImageUpdateAutomation": "imageupdateautomations"} {
-		w.apply(t, suite.Object("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[2]s.image.toolkit.fluxcd.io}, spec: {group: image.toolkit.fluxcd.io, scope: Namespaced, names: {kind: %[1]s, listKind: %[1]sList, plural: %[2]s, singular: %[3]s}, "+
-			"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}", kind, plural, strings.ToLower(kind)))
+	for kind, plural := range map[string]string{"ImageRepository": "imagerepositories", "ImagePolicy": "imagepolicies",
+		"ImageUpdateAutomation": "imageupdateautomations"} {
+		w.apply(t,
+			suite.Object("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[2]s.image.toolkit.fluxcd.io}, spec: {group: "+
+				"image.toolkit.fluxcd.io, scope: Namespaced, names: {kind: %[1]s, listKind: %[1]sList, plural: %[2]s, singular: %[3]s}, "+
+				"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}",
+				kind, plural,
+				strings.ToLower(kind)))
 	}
 	name := fresh("images-")
 	team := w.team(t, name)
@@ -47,7 +52,8 @@ func TestImageAutomationComesFromATeamsRepositoryWithItsPieceAlone(t *testing.T)
 	w.apply(t, piece...)
 	t.Cleanup(func() { require.NoError(t, w.Client.Delete(suite.Within(t), piece[0])) })
 	suite.Eventually(t, func(context.Context) error {
-		if rules := fmt.Sprint(w.get(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "landwaiter-reconciler").Object["rules"]); !strings.Contains(rules, "imagepolicies") {
+		if rules := fmt.Sprint(w.get(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "landwaiter-reconciler").Object["rules"]); !strings.Contains(rules,
+			"imagepolicies") {
 			return errors.New("the role does not have the piece yet")
 		}
 		return nil

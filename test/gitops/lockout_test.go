@@ -25,14 +25,18 @@ func TestFluxStartsWhereTheTreeDenies(t *testing.T) {
 	w, dir := guarded(t), t.TempDir()
 	w.program.Must(t, "platform", "init", dir, "--set", "environments=prod", "--set", "constraints=[images, flux-images]")
 	own := filepath.Join(dir, "infrastructure/policies/own")
-	require.NoError(t, os.WriteFile(filepath.Join(own, "rules.yaml"), []byte("apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: ours}\nspec: {rules: [{images: [registry.example.com/**], action: Allow}]}\n"), 0o600))
+	require.NoError(t,
+		os.WriteFile(filepath.Join(own, "rules.yaml"),
+			[]byte("apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: ours}\nspec: {rules: [{images: [registry.example.com/**], "+
+				"action: Allow}]}\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte("resources: [rules.yaml]\n"), 0o600))
 	w.program.Must(t, "platform", "init", dir, "--set", "enforcement=deny")
 
 	template, err := cluster.DecodeFile(filepath.Join(dir, "infrastructure/templates/verified-images.yaml"))
 	require.NoError(t, err)
 	w.apply(t, append(template, suite.Namespace(flux.Namespace))...)
-	built, err := cluster.Decode([]byte(suite.Program{Path: suite.MustTool(t, suite.ChartTools, "kustomize")}.Must(t, "build", filepath.Join(dir, "infrastructure/policies"))))
+	built, err := cluster.Decode(
+		[]byte(suite.Program{Path: suite.MustTool(t, suite.ChartTools, "kustomize")}.Must(t, "build", filepath.Join(dir, "infrastructure/policies"))))
 	require.NoError(t, err)
 	var constraints []*unstructured.Unstructured
 	for _, o := range built {

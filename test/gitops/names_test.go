@@ -33,7 +33,8 @@ func TestPublicRepositoriesAreCheckedWithEveryNameThatGitCanHold(t *testing.T) {
 				return found["findings"]
 			}
 			before := check()
-			for _, odd := range []string{"two words.md", "Übersicht [draft].md", "a@b,c+d.md", "docs/#1/- x.md", ".github/ISSUE TEMPLATE/a..b.md", "100%/*?.txt", "tab\there.md"} {
+			for _, odd := range []string{"two words.md", "Übersicht [draft].md", "a@b,c+d.md", "docs/#1/- x.md", ".github/ISSUE TEMPLATE/a..b.md", "100%/*?.txt",
+				"tab\there.md"} {
 				file := filepath.Join(dir, name, odd)
 				require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
 				require.NoError(t, os.WriteFile(file, []byte("text\n"), 0o600))

@@ -112,8 +112,9 @@ func (p *platform) ready(ctx context.Context, object *unstructured.Unstructured)
 	if len(conditions) == 1 && said == object.GetGeneration() {
 		return nil
 	}
-	object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "InForce",
-		"message": "played", "observedGeneration": object.GetGeneration(), "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}}}
+	object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(),
+		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "InForce",
+			"message": "played", "observedGeneration": object.GetGeneration(), "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}}}
 	return p.Client.Status().Update(ctx, object)
 }
 
@@ -140,7 +141,8 @@ func (p *platform) complete(ctx context.Context, job *batchv1.Job) error {
 // pods are ready.
 func (p *platform) available(ctx context.Context, deployment *appsv1.Deployment) error {
 	replicas, yes := *deployment.Spec.Replicas, true
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: fmt.Sprintf("%s-%d", deployment.Name, deployment.Generation), Labels: deployment.Spec.Template.Labels,
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: fmt.Sprintf("%s-%d", deployment.Name, deployment.Generation),
+		Labels:          deployment.Spec.Template.Labels,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: deployment.Name, UID: deployment.UID, Controller: &yes}}},
 		Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: deployment.Spec.Selector, Template: deployment.Spec.Template}}
 	if err := p.Client.Create(ctx, set); client.IgnoreAlreadyExists(err) != nil {
@@ -149,8 +151,10 @@ func (p *platform) available(ctx context.Context, deployment *appsv1.Deployment)
 	if err := p.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 		return err
 	}
-	set.Status = appsv1.ReplicaSetStatus{ObservedGeneration: set.Generation, Replicas: replicas, FullyLabeledReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas}
-	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
-		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"}}}
+	set.Status = appsv1.ReplicaSetStatus{ObservedGeneration: set.Generation, Replicas: replicas, FullyLabeledReplicas: replicas, ReadyReplicas: replicas,
+		AvailableReplicas: replicas}
+	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas,
+		AvailableReplicas: replicas,
+		Conditions:        []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"}}}
 	return errors.Join(p.Client.Status().Update(ctx, set), p.Client.Status().Update(ctx, deployment))
 }

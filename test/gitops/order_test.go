@@ -27,12 +27,14 @@ func TestTenantsWaitUntilPoliciesAreReady(t *testing.T) {
 	melon := fresh("melon")
 	platform, tenants, policies, waits := melon+"-platform", melon+"-tenants", melon+"-policies", melon+"-waits"
 	repository := r.repository(t, platform, map[string]string{
-		"policies/policy.yaml": "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: " + waits + "}\nspec: {rules: [{images: [\"registry.example.com/waits/**\"], action: Deny}], defaultAction: Allow}\n",
-		"tenants/melon.yaml":   r.program.Must(t, "tenant", "export", melon, "--set", "homeNamespace="+melon),
+		"policies/policy.yaml": "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: " + waits +
+			"}\nspec: {rules: [{images: [\"registry.example.com/waits/**\"], action: Deny}], defaultAction: Allow}\n",
+		"tenants/melon.yaml": r.program.Must(t, "tenant", "export", melon, "--set", "homeNamespace="+melon),
 	})
 	r.apply(t, repository.Secret(flux.Namespace, "git"), source(flux.Namespace, platform, repository.URL()),
 		suite.Object(platformKustomization, tenants, "tenants", platform, ", dependsOn: [{name: "+policies+"}]"),
-		suite.Object(platformKustomization, policies, "policies", platform, `, wait: true, healthCheckExprs: [{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy,
+		suite.Object(platformKustomization, policies, "policies", platform,
+			`, wait: true, healthCheckExprs: [{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy,
 		  inProgress: "!has(status.conditions)", current: "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"}]`))
 
 	// Nobody has said that the policy is in force.
@@ -42,7 +44,10 @@ func TestTenantsWaitUntilPoliciesAreReady(t *testing.T) {
 	require.NotNil(t, policy)
 	require.Nil(t, r.get(t, "v1", "Namespace", "", melon))
 
-	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "InForce", LastTransitionTime: metav1.NewTime(time.Now())}}}})
+	status, err := json.Marshal(
+		map[string]any{
+			"status": map[string]any{
+				"conditions": []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "InForce", LastTransitionTime: metav1.NewTime(time.Now())}}}})
 	require.NoError(t, err)
 	require.NoError(t, r.Client.Status().Patch(suite.Within(t), policy, client.RawPatch(types.MergePatchType, status)))
 	r.applied(t, flux.Namespace, policies, "")

@@ -65,7 +65,8 @@ func requireIndentedListsEdited(t *testing.T, reader *followed) {
 	require.NoError(t, os.WriteFile(filepath.Join(reader.Dir, tree, "tenants/production/iris-green-own.yaml"), patch, 0o600))
 	var done int
 	for _, b := range reader.blocks {
-		if b.Page == "docs/howto/gitops-operate.md" && strings.Contains(b.Text, "sed ") && strings.Contains(b.Text, "/kustomization.yaml\n") && strings.Contains(b.Text, "fleet/") {
+		if b.Page == "docs/howto/gitops-operate.md" && strings.Contains(b.Text, "sed ") && strings.Contains(b.Text, "/kustomization.yaml\n") &&
+			strings.Contains(b.Text, "fleet/") {
 			out, err := reader.Bash(t.Context(), strings.NewReplacer("fleet/", tree+"/", " fleet", " "+tree).Replace(b.Text))
 			require.NoError(t, err, out)
 			require.Contains(t, out, " 0 findings")
@@ -94,9 +95,11 @@ func TestKyvernoIsKeptAsThePageSays(t *testing.T) {
 	edit("infrastructure/kyverno/source.yaml", "fluxcd.io/v1\n", "fluxcd.io/v1beta2\n")              // as upstream has it
 	edit("clusters/staging/infrastructure.yaml", "  serviceAccountName: kustomize-controller\n", "") // as the document has it
 	for _, commands := range []string{
-		"cd flux2-multi-tenancy && git init --quiet --initial-branch main && git add . && git -c user.name=a -c user.email=a@example.com commit --quiet --message old",
+		"cd flux2-multi-tenancy && git init --quiet --initial-branch main && git add . && git -c user.name=a -c user.email=a@example.com commit " +
+			"--quiet --message old",
 		"landwaiter platform init flux2-multi-tenancy --force --set githubOrg=example",
-		"landwaiter platform scaffold flux2-multi-tenancy dev-team --force --set homeNamespace=apps --set reconciler.source.url=https://github.com/example/flux2-multi-tenancy",
+		"landwaiter platform scaffold flux2-multi-tenancy dev-team --force --set homeNamespace=apps --set " +
+			"reconciler.source.url=https://github.com/example/flux2-multi-tenancy",
 		"rm flux2-multi-tenancy/tenants/base/dev-team/rbac.yaml && sed -i '/^namespace: apps$/d' flux2-multi-tenancy/tenants/*/kustomization.yaml",
 		reader.own(t)[0].Text,
 		"landwaiter platform init flux2-multi-tenancy", // what the page edited stays

@@ -53,7 +53,8 @@ func newRunner(t *testing.T, more ...[]string) *runner {
 	require.NoError(t, os.Symlink(suite.MustTool(t, suite.Landwaiter), filepath.Join(programs, "landwaiter")))
 	require.NoError(t, os.WriteFile(filepath.Join(programs, "gh"), []byte("#!/bin/sh\necho \"$@\" >> \"$RUNNER_TEMP/gh.log\"\n"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(r.dir, "temp"), 0o750))
-	r.env = []string{"HOME=" + r.dir, "RUNNER_TEMP=" + filepath.Join(r.dir, "temp"), "SSL_CERT_FILE=" + trusted, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+	r.env = []string{"HOME=" + r.dir, "RUNNER_TEMP=" + filepath.Join(r.dir, "temp"), "SSL_CERT_FILE=" + trusted, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=/dev/null",
 		"PATH=" + programs + ":" + suite.MustTool(t, suite.ChartTools) + ":" + os.Getenv("PATH")}
 
 	tree := filepath.Join(r.dir, "tree")
@@ -61,7 +62,8 @@ func newRunner(t *testing.T, more ...[]string) *runner {
 	landwaiter.Must(t, "platform", "init", "tree", "--layout", "arc", "--set", "clusters=cluster1", "--set", "clusters=stores", "--set", "constraints=images")
 	own := "oci://" + r.registry + "/charts/app1@1.0.0"
 	landwaiter.Must(t, "platform", "scaffold", "tree", "tenant1", "--app", "app1", "--app-chart", own)
-	landwaiter.Must(t, "platform", "scaffold", "tree", "tenant2", "--place", "cluster1", "--app", "app2", "--shared", "--app-chart", "oci://"+r.registry+"/charts/app2@1.0.0")
+	landwaiter.Must(t, "platform", "scaffold", "tree", "tenant2", "--place", "cluster1", "--app", "app2", "--shared", "--app-chart",
+		"oci://"+r.registry+"/charts/app2@1.0.0")
 	for _, flags := range more {
 		landwaiter.Must(t, append([]string{"platform", "scaffold", "tree"}, flags...)...)
 	}
@@ -72,7 +74,8 @@ func newRunner(t *testing.T, more ...[]string) *runner {
 // publish makes a folder the branch of a new bare repository, and returns its path.
 func (r *runner) publish(t *testing.T, dir, branch string) (bare string) {
 	t.Helper()
-	for _, step := range [][]string{{"init", "--quiet", "--initial-branch=" + branch}, {"add", "--all"}, {"-c", "user.name=platform", "-c", "user.email=platform@example.com", "commit", "--quiet", "--allow-empty", "--message=begin"}} {
+	for _, step := range [][]string{{"init", "--quiet", "--initial-branch=" + branch}, {"add", "--all"},
+		{"-c", "user.name=platform", "-c", "user.email=platform@example.com", "commit", "--quiet", "--allow-empty", "--message=begin"}} {
 		r.git(t, dir, step...)
 	}
 	bare = dir + ".git"
@@ -197,7 +200,8 @@ func TestAReleaseOfAChartInAHelmRepositoryIsProposedToThePlatform(t *testing.T) 
 	file := filepath.Join(tree, base)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "  values: {}\n", "  values:\n    tag: own\n    image:\n      version: own\n", 1)), 0o600))
+	require.NoError(t,
+		os.WriteFile(file, []byte(strings.Replace(string(text), "  values: {}\n", "  values:\n    tag: own\n    image:\n      version: own\n", 1)), 0o600))
 	r.git(t, tree, "-c", "user.name=platform", "-c", "user.email=platform@example.com", "commit", "--quiet", "--all", "--message=values")
 	r.git(t, tree, "push", "--quiet", "origin", "main")
 

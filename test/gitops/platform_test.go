@@ -84,12 +84,15 @@ func (p *platform) follow(t *testing.T, name string, pick func(page.Block) bool)
 	t.Cleanup(func() { p.report(t) })
 	p.publishPlatform(t)
 	made := &tree{platform: p, name: name, followed: follow(t, p.Kubeconfig(),
-		page.Substitution{Page: "https://github.com/example/", Test: p.git.URL() + name + "-", Why: "repositories are on the test's Git server, apart for each layout"},
-		page.Substitution{Page: "--set githubOrg=example", Test: "--set githubOrg=example --set allowedSources=" + p.git.URL(), Why: "the organization's repositories are on the test's Git server"},
+		page.Substitution{Page: "https://github.com/example/", Test: p.git.URL() + name + "-",
+			Why: "repositories are on the test's Git server, apart for each layout"},
+		page.Substitution{Page: "--set githubOrg=example", Test: "--set githubOrg=example --set allowedSources=" + p.git.URL(),
+			Why: "the organization's repositories are on the test's Git server"},
 		page.Substitution{Page: "landwaiter.digest=sha256:…", Test: "landwaiter.digest=" + p.digests["landwaiter"], Why: "what helm push printed"},
 		page.Substitution{Page: "gatekeeper.digest=sha256:…", Test: "gatekeeper.digest=" + p.digests["gatekeeper"], Why: "what helm push printed"},
 		page.Substitution{Page: "registry.example.com/", Test: p.registry.Host() + "/", Why: "charts are in the test's registry"},
-		page.Substitution{Page: "kubectl create namespace flux-system\n", Test: "kubectl get namespace flux-system || kubectl create namespace flux-system\n", Why: "the layouts share a cluster"})}
+		page.Substitution{Page: "kubectl create namespace flux-system\n", Test: "kubectl get namespace flux-system || kubectl create namespace flux-system\n",
+			Why: "the layouts share a cluster"})}
 	made.run(t, pick)
 	// The page shows for one layout that charts come from elsewhere. It holds for all.
 	made.Substitutions = append(made.Substitutions, page.Substitution{Page: "platform init fleet ", Test: "platform init " + name + " ", Why: "another layout"})
@@ -181,7 +184,8 @@ func (p *platform) publishPlatform(t *testing.T) {
 	}
 	gatekeeper, err := suite.GatekeeperChart(suite.Within(t))
 	require.NoError(t, err)
-	p.digests = map[string]string{"gatekeeper": p.publish(t, "gatekeeper", gatekeeper), "landwaiter": p.publish(t, "landwaiter", filepath.Join(suite.Root, "charts/landwaiter"))}
+	p.digests = map[string]string{"gatekeeper": p.publish(t, "gatekeeper", gatekeeper),
+		"landwaiter": p.publish(t, "landwaiter", filepath.Join(suite.Root, "charts/landwaiter"))}
 }
 
 // bootstrap plays `flux bootstrap` for a folder of the tree: it writes Flux's own files, pushes,
@@ -191,18 +195,22 @@ func (w *tree) bootstrap(t *testing.T, folder string) (commit string) {
 	system := filepath.Join(w.fleet.Dir, folder, "flux-system")
 	var components strings.Builder
 	for _, name := range fluxControllers() {
-		fmt.Fprintf(&components, "---\n{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: flux-system, name: %s}, spec: {selector: {matchLabels: {app: %s}}, template: {metadata: {labels: {app: %s}}, "+
+		fmt.Fprintf(&components, "---\n{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: flux-system, name: %s}, spec: {selector: {matchLabels: {app: "+
+			"%s}}, template: {metadata: {labels: {app: %s}}, "+
 			"spec: {containers: [{name: manager, image: ghcr.io/fluxcd/%s, args: [--watch-all-namespaces=true]}]}}}}\n", name, name, name, name)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(system, "gotk-components.yaml"), []byte(components.String()), 0o600))
-	sync := fmt.Sprintf("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: flux-system}, spec: {interval: 1m, url: %q, ref: {branch: %s}, secretRef: {name: flux-system}}}\n---\n"+
-		"{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: flux-system, name: flux-system}, spec: {interval: 10m, path: ./%s, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}}\n", w.fleet.URL(), flux.Branch, folder)
+	sync := fmt.Sprintf("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: flux-system}, spec: {interval: "+
+		"1m, url: %q, ref: {branch: %s}, secretRef: {name: flux-system}}}\n---\n"+
+		"{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: flux-system, name: flux-system}, spec: {interval: 10m, path: "+
+		"./%s, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}}\n", w.fleet.URL(), flux.Branch, folder)
 	require.NoError(t, os.WriteFile(filepath.Join(system, "gotk-sync.yaml"), []byte(sync), 0o600))
 	commit, err := w.fleet.Push(suite.Within(t), "the platform")
 	require.NoError(t, err)
 
 	if w.controllers == nil {
-		w.controllers, err = flux.Start(suite.Within(t), w.Cluster, flux.Options{Tools: w.fluxTools, Dir: w.dir, Helm: true, Env: []string{"SSL_CERT_FILE=" + w.trusted}})
+		w.controllers, err = flux.Start(suite.Within(t), w.Cluster,
+			flux.Options{Tools: w.fluxTools, Dir: w.dir, Helm: true, Env: []string{"SSL_CERT_FILE=" + w.trusted}})
 		require.NoError(t, err)
 	}
 	w.leave(t)
@@ -227,7 +235,8 @@ func (p *platform) leave(t *testing.T) {
 		require.NoError(t, client.IgnoreNotFound(p.Client.Delete(suite.Within(t), &list.Items[i])))
 		// Flux would only remove its finalizer once a health check has ended, which may take five minutes. What is
 		// suspended deletes nothing.
-		require.NoError(t, client.IgnoreNotFound(p.Client.Patch(suite.Within(t), &list.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
+		require.NoError(t,
+			client.IgnoreNotFound(p.Client.Patch(suite.Within(t), &list.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
 	}
 	suite.Eventually(t, func(ctx context.Context) error {
 		if err := p.Client.List(ctx, list, client.InNamespace(flux.Namespace)); err != nil || len(list.Items) == 0 {
@@ -283,7 +292,8 @@ func (p *platform) report(t *testing.T) {
 }
 
 func fluxControllers() []string {
-	return []string{"source-controller", "kustomize-controller", "helm-controller", "notification-controller", "image-reflector-controller", "image-automation-controller"}
+	return []string{"source-controller", "kustomize-controller", "helm-controller", "notification-controller", "image-reflector-controller",
+		"image-automation-controller"}
 }
 
 // build returns what kustomize makes of a folder of the platform's repository.

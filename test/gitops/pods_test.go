@@ -66,7 +66,8 @@ func (w *world) requirePodsLive(t *testing.T, reader *followed) {
 				}
 			}
 			for _, name := range tree.run {
-				require.True(t, slices.ContainsFunc(shown, func(pod pods.Pod) bool { return pod.Name == name || strings.HasSuffix(pod.Name, "-"+name) }), "no pod of %s was shown", name)
+				require.True(t, slices.ContainsFunc(shown, func(pod pods.Pod) bool { return pod.Name == name || strings.HasSuffix(pod.Name, "-"+name) }),
+					"no pod of %s was shown", name)
 			}
 		})
 	}

@@ -138,7 +138,8 @@ rm age.key`)
 	require.NoError(t, err)
 	require.Equal(t, private, string(copied))
 	require.NoError(t, runner.Run(t.Context(), blocks[1]), "try")
-	require.NoError(t, os.WriteFile(filepath.Join(runner.Dir, "other.key"), []byte(suite.Program{Path: suite.MustTool(t, suite.FluxTools, "age-keygen")}.Must(t)), 0o600))
+	require.NoError(t,
+		os.WriteFile(filepath.Join(runner.Dir, "other.key"), []byte(suite.Program{Path: suite.MustTool(t, suite.FluxTools, "age-keygen")}.Must(t)), 0o600))
 	_, err = runner.Bash(t.Context(), strings.Replace(blocks[1].Text, "age.key", "other.key", 1))
 	require.Error(t, err, "another key is noticed before it is needed")
 
@@ -181,7 +182,8 @@ done`)
 	}
 	// live is the key that Flux has.
 	live := func() string {
-		_, err := runner.Bash(t.Context(), `kubectl get secret sops-age --namespace=flux-system -o go-template='{{index .data "age.agekey" | base64decode}}' > live.key`)
+		_, err := runner.Bash(t.Context(), `kubectl get secret sops-age --namespace=flux-system -o go-template='{{index .data "age.agekey" | `+
+			`base64decode}}' > live.key`)
 		require.NoError(t, err)
 		return "live.key"
 	}
@@ -210,7 +212,8 @@ done`)
 
 // fleetSource is the source of a platform's repository, under a name of the test's own.
 func fleetSource(name string, fleet *flux.Repository) *unstructured.Unstructured {
-	return suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: %s-fleet}, spec: {interval: 1m, url: %q, ref: {branch: %s}, secretRef: {name: %[1]s-login}}}", name, fleet.URL(), flux.Branch)
+	return suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: %s-fleet}, spec: {interval: "+
+		"1m, url: %q, ref: {branch: %s}, secretRef: {name: %[1]s-login}}}", name, fleet.URL(), flux.Branch)
 }
 
 // playedTenants is the tree's Kustomization of that name without what it waits for, under names

@@ -23,7 +23,8 @@ func encrypted(t *testing.T, manifest string) (text, key string) {
 	recipient := regexp.MustCompile(`age1[0-9a-z]+`).FindString(secret)
 	file := filepath.Join(t.TempDir(), "secret.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(manifest), 0o600))
-	text = suite.Program{Path: suite.MustTool(t, suite.FluxTools, "sops")}.Must(t, "--encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$", file)
+	text = suite.Program{Path: suite.MustTool(t, suite.FluxTools, "sops")}.Must(t, "--encrypt", "--age", recipient, "--encrypted-regex",
+		"^(data|stringData)$", file)
 	require.NotContains(t, text, "hunter2")
 	return text, secret
 }
@@ -36,7 +37,8 @@ func TestAnEncryptedSecretIsDecryptedAndWhatTheRepositoryDropsIsDeleted(t *testi
 	text, key := encrypted(t, "apiVersion: v1\nkind: Secret\nmetadata: {namespace: "+web+", name: login}\nstringData: {password: hunter2}\n")
 	fig := r.team(t, name, "--set", "namespaces="+web)
 	apps := fmt.Sprintf("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {namespace: %s, name: apps}\n"+
-		"spec: {interval: 10m, retryInterval: 1s, prune: true, serviceAccountName: %[1]s, path: ./apps, sourceRef: {kind: GitRepository, name: %[1]s}, decryption: {provider: sops, secretRef: {name: sops-age}}}\n", name)
+		"spec: {interval: 10m, retryInterval: 1s, prune: true, serviceAccountName: %[1]s, path: ./apps, sourceRef: {kind: GitRepository, name: %[1]s}, decryption: "+
+		"{provider: sops, secretRef: {name: sops-age}}}\n", name)
 	files := map[string]string{"apps.yaml": apps, "apps/login.yaml": text, "apps/other.yaml": configMap(web, "other")}
 
 	// Without the key nothing is applied, the other objects neither.

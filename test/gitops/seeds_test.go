@@ -24,14 +24,18 @@ func TestTheDemoIsTheSeeds(t *testing.T) {
 	r := controllers(t)
 	foo, tenant := fresh("foo"), fresh("sometenant")
 	shared := r.repository(t, foo+"-demo", demo())
-	r.program.Must(t, "tenant", "add", "--tenant-namespace", foo, "--tenant-name", tenant, "--set", "reconciler.source.url="+shared.URL(), "--set", "reconciler.source.branch="+flux.Branch, "--set", "reconciler.source.secretRef.name=git")
-	r.apply(t, shared.Secret(foo, "git"), suite.Object(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: wrong-namespace}, spec: {interval: 5m, retryInterval: 1s, prune: true,
+	r.program.Must(t, "tenant", "add", "--tenant-namespace", foo, "--tenant-name", tenant, "--set", "reconciler.source.url="+shared.URL(), "--set",
+		"reconciler.source.branch="+flux.Branch, "--set", "reconciler.source.secretRef.name=git")
+	r.apply(t, shared.Secret(foo, "git"),
+		suite.Object(
+			`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: wrong-namespace}, spec: {interval: 5m, retryInterval: 1s, prune: true,
 	  serviceAccountName: %[1]s, path: ./kustomizations/wrong-namespace, sourceRef: {kind: GitRepository, name: default}}}`, foo))
 	require.NoError(t, flux.Reconcile(suite.Within(t), r.Cluster, flux.GitRepository(), foo, "default"))
 	r.applied(t, foo, "dummy", "")
 	r.requireSeeds(t, foo, tenant)
 
-	r.refused(t, flux.Kustomization(), foo, "wrong-namespace", fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace "default"`, foo))
+	r.refused(t, flux.Kustomization(), foo, "wrong-namespace",
+		fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace "default"`, foo))
 	require.Nil(t, r.get(t, "v1", "ConfigMap", "default", "wrong-namespace"))
 }
 
@@ -48,7 +52,9 @@ func TestTheLayoutDemoIsAppliedToTheEnd(t *testing.T) {
 	demo.run(t, of(page.Run, page.Output))
 	published, err := r.git.Publish(suite.Within(t), "demo", filepath.Join(demo.Dir, "demo"))
 	require.NoError(t, err)
-	r.apply(t, suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: default}, spec: {interval: 1m, url: %q, ref: {branch: %s}}}", published.URL(), flux.Branch))
+	r.apply(t,
+		suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: default}, spec: {interval: 1m, url: "+
+			"%q, ref: {branch: %s}}}", published.URL(), flux.Branch))
 	by := func(b page.Block) bool { return of(page.By)(b) && b.Name == t.Name() }
 	ends := func(b page.Block) bool { return strings.HasPrefix(b.Text, "landwaiter tenant delete") }
 	demo.run(t, func(b page.Block) bool { return by(b) && !ends(b) })
@@ -75,14 +81,22 @@ func TestTheDemosTenantsAreTakenOver(t *testing.T) {
 	}
 	published, err := r.git.Publish(suite.Within(t), foo+"-demo", dir)
 	require.NoError(t, err)
-	r.apply(t, suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: default}, spec: {interval: 1m, url: %q, ref: {branch: %s}}}", published.URL(), flux.Branch),
+	r.apply(t,
+		suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: default}, spec: {interval: 1m, url: "+
+			"%q, ref: {branch: %s}}}", published.URL(), flux.Branch),
 		suite.Namespace(foo),
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: %[1]s-reconciler}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]}", foo),
-		suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: tenant-vars}, data: {PER_TENANT_SUBST: 'This tenant name is \"%s\"'}}", foo, tenant),
-		suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: dummy}, spec: {force: false, interval: 5m, path: ./kustomizations/per-tenant, prune: true, targetNamespace: %[1]s, "+
-			"sourceRef: {kind: GitRepository, name: default, namespace: flux-system}, postBuild: {substitute: {SUBST_LITERAL: %s}, substituteFrom: [{kind: ConfigMap, name: tenant-vars, optional: false}]}}}", foo, tenant))
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: %[1]s-reconciler}, roleRef: {apiGroup: "+
+			"rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]}", foo),
+		suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: tenant-vars}, data: {PER_TENANT_SUBST: 'This tenant name is \"%s\"'}}",
+			foo, tenant),
+		suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: dummy}, spec: {force: false, interval: 5m, "+
+			"path: ./kustomizations/per-tenant, prune: true, targetNamespace: %[1]s, "+
+			"sourceRef: {kind: GitRepository, name: default, namespace: flux-system}, postBuild: {substitute: {SUBST_LITERAL: %s}, substituteFrom: [{kind: ConfigMap, "+
+			"name: tenant-vars, optional: false}]}}}", foo, tenant))
 
-	runner := follow(t, r.Kubeconfig(), page.Substitution{Page: "--tenant-namespace foo --tenant-name sometenant", Test: "--tenant-namespace " + foo + " --tenant-name " + tenant, Why: "the cluster has other tenants of these names"})
+	runner := follow(t, r.Kubeconfig(),
+		page.Substitution{Page: "--tenant-namespace foo --tenant-name sometenant", Test: "--tenant-namespace " + foo + " --tenant-name " + tenant,
+			Why: "the cluster has other tenants of these names"})
 	runner.run(t, func(b page.Block) bool { return b.Mark == page.By && b.Name == t.Name() })
 	r.applied(t, foo, "dummy", "")
 	r.requireSeeds(t, foo, tenant)

@@ -82,11 +82,13 @@ func TestWithoutControllersATenantsAccountStaysInItsNamespaces(t *testing.T) {
 	w.program.Must(t, "tenant", "add", lime, "--set", "namespaces="+lime+"-web")
 	w.add(t, "metadata: {name: %s}\nspec: {homeNamespace: %[1]s, namespaces: [%[1]s-web], reconciler: {}}\n", kiwi)
 	files := func(namespace string) map[string]string {
-		return map[string]string{"kustomization.yaml": "resources: [own.yaml, other.yaml]\n", "own.yaml": configMap(kiwi+"-web", "own"), "other.yaml": configMap(namespace, "other")}
+		return map[string]string{"kustomization.yaml": "resources: [own.yaml, other.yaml]\n", "own.yaml": configMap(kiwi+"-web", "own"),
+			"other.yaml": configMap(namespace, "other")}
 	}
 	own := kustomization{world: w, namespace: kiwi, account: kiwi}
 	for _, namespace := range []string{"default", lime, lime + "-web", "kube-system"} {
-		require.ErrorContains(t, own.reconcile(t, files(namespace)), fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace %q`, kiwi, namespace))
+		require.ErrorContains(t, own.reconcile(t, files(namespace)),
+			fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace %q`, kiwi, namespace))
 		require.Nil(t, w.get(t, "v1", "ConfigMap", namespace, "other"))
 		require.Nil(t, w.get(t, "v1", "ConfigMap", kiwi+"-web", "own"), "all or nothing")
 	}
@@ -94,7 +96,8 @@ func TestWithoutControllersATenantsAccountStaysInItsNamespaces(t *testing.T) {
 	require.NotNil(t, w.get(t, "v1", "ConfigMap", kiwi+"-web", "own"))
 
 	// Where nobody is named, it is the account default, which has no permissions.
-	require.ErrorContains(t, kustomization{world: w, namespace: kiwi}.reconcile(t, files(kiwi)), fmt.Sprintf(`User "system:serviceaccount:%s:default" cannot patch resource "configmaps"`, kiwi))
+	require.ErrorContains(t, kustomization{world: w, namespace: kiwi}.reconcile(t, files(kiwi)),
+		fmt.Sprintf(`User "system:serviceaccount:%s:default" cannot patch resource "configmaps"`, kiwi))
 }
 
 func TestWithoutControllersTheDemoIsTheSeeds(t *testing.T) {
@@ -111,7 +114,8 @@ func TestWithoutControllersTheDemoIsTheSeeds(t *testing.T) {
 func TestTheDemosLastSectionIsRefused(t *testing.T) {
 	w := guarded(t)
 	bar := fresh("bar")
-	w.program.Must(t, "tenant", "add", "--tenant-namespace", bar, "--tenant-name", fresh("othertenant"), "--set", "reconciler.source.url=https://git.example.com/demo")
+	w.program.Must(t, "tenant", "add", "--tenant-namespace", bar, "--tenant-name", fresh("othertenant"), "--set",
+		"reconciler.source.url=https://git.example.com/demo")
 	for _, account := range []string{bar, ""} {
 		err := kustomization{world: w, namespace: bar, account: account, path: "kustomizations/wrong-namespace"}.reconcile(t, demo())
 		require.ErrorContains(t, err, `cannot patch resource "configmaps" in API group "" in the namespace "default"`)

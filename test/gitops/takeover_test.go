@@ -23,7 +23,8 @@ func TestTheRepositoryOfTheDocumentOnTMCIsTakenOver(t *testing.T) {
 		require.NoError(t, os.Symlink(suite.MustTool(t, suite.FluxTools, program), filepath.Join(dir, "bin", program)))
 	}
 	require.NoError(t, runner.Run(t.Context(), runner.own(t)...))
-	for _, stays := range []string{"README.md", "CHANGELOG.md", "apps/base/contour/package-install.yml", "apps/base/external-dns/aws-creds.yml", "apps/base/cert-manager/package-install.yml"} {
+	for _, stays := range []string{"README.md", "CHANGELOG.md", "apps/base/contour/package-install.yml", "apps/base/external-dns/aws-creds.yml",
+		"apps/base/cert-manager/package-install.yml"} {
 		require.FileExists(t, filepath.Join(dir, name, stays))
 	}
 	text, err := os.ReadFile(filepath.Join(dir, name, "apps/clusters/eks.eks-warroyo2.us-west-2.iris-dev/kustomization.yaml"))

@@ -29,7 +29,8 @@ func TestATakenOverTeamKeepsWhatRunsAndLosesClusterAdmin(t *testing.T) {
 	fleet, err := r.git.Create(suite.Within(t), name+"-fleet")
 	require.NoError(t, err)
 	require.NoError(t, os.CopyFS(fleet.Dir, os.DirFS("testdata/flux2-multi-tenancy")))
-	replace(t, fleet, "tenants/base/dev-team/sync.yaml", "url: https://github.com/example/flux2-multi-tenancy\n", "url: "+repository.URL()+"\n  secretRef: {name: git}\n")
+	replace(t, fleet, "tenants/base/dev-team/sync.yaml", "url: https://github.com/example/flux2-multi-tenancy\n",
+		"url: "+repository.URL()+"\n  secretRef: {name: git}\n")
 	replace(t, fleet, "tenants/base/dev-team/sync.yaml", "branch: dev-team", "branch: "+flux.Branch)
 	_, err = fleet.Push(suite.Within(t), "as it is")
 	require.NoError(t, err)
@@ -69,7 +70,8 @@ func TestATakenOverTeamKeepsWhatRunsAndLosesClusterAdmin(t *testing.T) {
 	require.Equal(t, "dev-team", r.get(t, "v1", "Namespace", "", "apps").GetLabels()["landwaiter.dev/tenant"])
 
 	// The team's repository is applied as before, with the smaller permissions.
-	next, err := repository.Commit(suite.Within(t), "next", map[string]string{"staging/app.yaml": configMap("apps", "app"), "staging/more.yaml": configMap("apps", "more")})
+	next, err := repository.Commit(suite.Within(t), "next",
+		map[string]string{"staging/app.yaml": configMap("apps", "app"), "staging/more.yaml": configMap("apps", "more")})
 	require.NoError(t, err)
 	require.NoError(t, flux.Reconcile(suite.Within(t), r.Cluster, flux.GitRepository(), "apps", "dev-team"))
 	r.applied(t, "apps", "dev-team", next)

@@ -28,7 +28,8 @@ func TestATenantsRepositoryStaysInItsNamespaces(t *testing.T) {
 	for _, namespace := range []string{"default", lime, lime + "-web", "flux-system", "kube-system"} {
 		said := kiwi.push(t, metav1.ConditionFalse, map[string]string{"a.yaml": configMap(web, "own"), "stray.yaml": configMap(namespace, "stray")})
 		require.Contains(t, said, "ConfigMap/"+namespace+"/stray")
-		require.Contains(t, said, fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace %q`, name, namespace))
+		require.Contains(t, said,
+			fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace %q`, name, namespace))
 		require.Nil(t, r.get(t, "v1", "ConfigMap", namespace, "stray"), namespace)
 	}
 
@@ -52,7 +53,9 @@ func TestWithoutAnAccountNothingIsApplied(t *testing.T) {
 	})
 	r.apply(t, suite.Namespace(baz), shared.Secret(baz, "git"), source(baz, "default", shared.URL()))
 	for _, name := range []string{"wrong-namespace", "right"} {
-		r.apply(t, suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: %s}, spec: {interval: 1m, prune: true, path: ./kustomizations/%[2]s, sourceRef: {kind: GitRepository, name: default}}}", baz, name))
+		r.apply(t,
+			suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: %s}, spec: {interval: 1m, prune: true, "+
+				"path: ./kustomizations/%[2]s, sourceRef: {kind: GitRepository, name: default}}}", baz, name))
 		r.refused(t, flux.Kustomization(), baz, name, fmt.Sprintf(`User "system:serviceaccount:%s:default" cannot patch resource "configmaps"`, baz))
 	}
 	require.Nil(t, r.get(t, "v1", "ConfigMap", "default", "wrong-namespace"))

@@ -45,10 +45,12 @@ func trees() map[string]grown {
 	chart := scaffold.Chart{URL: "https://charts.example.com", Version: "1.2.3"}
 	oci := scaffold.Chart{URL: "oci://registry.example.com/charts/web", Version: "1.x"}
 	return map[string]grown{
-		"flux": {scaffold.Platform{GitHubOrg: "example", SOPSAge: "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p", Gatekeeper: oci, Landwaiter: chart},
+		"flux": {scaffold.Platform{GitHubOrg: "example", SOPSAge: "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p", Gatekeeper: oci,
+			Landwaiter: chart},
 			[]scaffold.Team{{Tenant: member("iris-green", true)}, {Tenant: member("iris-red", true)}}},
-		"operator": {scaffold.Platform{Operator: true, Enforcement: "deny", Gatekeeper: oci, Landwaiter: chart}, []scaffold.Team{{Tenant: member("iris-blue", true)}}},
-		"groups":   {scaffold.Platform{Layout: scaffold.LayoutGroups}, []scaffold.Team{{Tenant: member("iris-violet", true)}}},
+		"operator": {scaffold.Platform{Operator: true, Enforcement: "deny", Gatekeeper: oci, Landwaiter: chart},
+			[]scaffold.Team{{Tenant: member("iris-blue", true)}}},
+		"groups": {scaffold.Platform{Layout: scaffold.LayoutGroups}, []scaffold.Team{{Tenant: member("iris-violet", true)}}},
 		"arc": {scaffold.Platform{Layout: scaffold.LayoutArc}, []scaffold.Team{{Tenant: member("tenant1", false), App: scaffold.App{Name: "app1", Chart: oci}},
 			{Tenant: member("tenant2", false), App: scaffold.App{Name: "app2", Chart: chart, Shared: true}}, {Tenant: member("tenant3", true)},
 			{Tenant: member("tenant4", false), App: scaffold.App{Name: "app4", Chart: scaffold.Chart{URL: "https://github.com/example/app4.git", Version: "*"}}}}},
@@ -130,7 +132,8 @@ func (w *world) accepts(t *testing.T, objects []*unstructured.Unstructured) {
 			continue
 		}
 		accept := func(ctx context.Context) error {
-			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.DryRunAll, client.FieldOwner("kustomize-controller"), client.ForceOwnership)
+			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.DryRunAll, client.FieldOwner("kustomize-controller"),
+				client.ForceOwnership)
 		}
 		err := accept(suite.Within(t))
 		if err != nil && o.GroupVersionKind().Group == "constraints.gatekeeper.sh" { // Gatekeeper makes the kind

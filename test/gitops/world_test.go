@@ -63,10 +63,12 @@ func start(ctx context.Context, e *suite.Env) (*world, error) {
 		return nil, err
 	}
 	other := []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy", "Provider"} // nothing of it runs
-	objects = append(objects, slices.DeleteFunc(slices.Clone(w.rendered), func(o *unstructured.Unstructured) bool { return slices.Contains(other, o.GetKind()) })...)
+	objects = append(objects,
+		slices.DeleteFunc(slices.Clone(w.rendered), func(o *unstructured.Unstructured) bool { return slices.Contains(other, o.GetKind()) })...)
 	return w, w.Apply(ctx, append(objects, suite.Namespace(suite.System),
 		// Landwaiter, which lists Tenants for the operator guardrails, does not run either: this lists all that come.
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [operate, end, purge]}]}"))...)
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: "+
+			"[landwaiter.dev], resources: [tenants], verbs: [operate, end, purge]}]}"))...)
 }
 
 var names atomic.Int32

@@ -68,9 +68,12 @@ func (w *teams) plant(t *testing.T) canaries {
 	c := canaries{secretWord: "the name"}
 	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	third, thirdWeb := c.of("the name of a Tenant"), c.of("the name of a namespace")
-	caller(t, w.Kubeconfig()).landwaiter.Must(t, "tenant", "add", "--wait", third, "--set", "namespaces="+thirdWeb, "--set", "access.admins="+c.of("a group in a Tenant"))
-	for namespace, more := range map[string]string{w.zebraWeb: "", thirdWeb: fmt.Sprintf(",%q:%q,%q:%q", v1beta1.AnnotationBreakGlassUntil, until, v1beta1.AnnotationBreakGlassReason, c.of("the reason of break-glass"))} {
-		patch := fmt.Sprintf(`{"metadata":{"labels":{"note":%q},"annotations":{"note":%q%s}}}`, c.of("a label of a namespace"), c.of("an annotation of a namespace"), more)
+	caller(t, w.Kubeconfig()).landwaiter.Must(t, "tenant", "add", "--wait", third, "--set", "namespaces="+thirdWeb, "--set",
+		"access.admins="+c.of("a group in a Tenant"))
+	for namespace, more := range map[string]string{w.zebraWeb: "",
+		thirdWeb: fmt.Sprintf(",%q:%q,%q:%q", v1beta1.AnnotationBreakGlassUntil, until, v1beta1.AnnotationBreakGlassReason, c.of("the reason of break-glass"))} {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"note":%q},"annotations":{"note":%q%s}}}`, c.of("a label of a namespace"),
+			c.of("an annotation of a namespace"), more)
 		require.NoError(t, w.Client.Patch(t.Context(), suite.Namespace(namespace), client.RawPatch("application/merge-patch+json", []byte(patch))))
 	}
 	for _, namespace := range []string{w.zebra, w.zebraWeb, thirdWeb} {
@@ -89,7 +92,8 @@ func (w *teams) plant(t *testing.T) canaries {
 {apiVersion: landwaiter.dev/v1beta1, kind: Exception, metadata: {name: %[10]s, namespace: %[1]s}, spec: {until: %[11]q, reason: %[12]s, images: ["%[13]s.example.com/x"]}}
 ---
 {apiVersion: v1, kind: Event, metadata: {name: %[14]s, namespace: %[1]s}, type: Warning, reason: ImageDenied, message: %[15]s, involvedObject: {kind: Pod, name: %[16]s, namespace: %[1]s}}
-`, namespace, in("the name of a Secret"), in("the data of a Secret"), in("the name of a ConfigMap"), in("the data of a ConfigMap"), in("the name of a ServiceAccount"),
+`, namespace, in("the name of a Secret"), in("the data of a Secret"), in("the name of a ConfigMap"), in("the data of a ConfigMap"),
+			in("the name of a ServiceAccount"),
 			in("the name of a TrustStore"), in("the name of a Store"), in("a registry of a Store"),
 			in("the name of an Exception"), until, in("the reason of an Exception"), in("an image of an Exception"),
 			in("the name of an Event"), in("the message of an Event"), in("the object of an Event")))
@@ -99,7 +103,8 @@ func (w *teams) plant(t *testing.T) canaries {
 {apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: %[2]s, namespace: %[1]s}, spec: {images: ["%[3]s.example.com/**"], type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %[4]s}], insecureIgnoreTransparencyLog: true}}}}
 ---
 {apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: %[5]s, namespace: %[1]s}, spec: {rules: [{images: ["%[6]s.example.com/**"], require: [{anyOf: [%[2]s]}]}]}}
-`, thirdWeb, c.of("the name of a Verifier"), c.of("a pattern of a Verifier"), c.of("the TrustStore of a Verifier"), c.of("the name of a policy"), c.of("a pattern of a policy")))
+`, thirdWeb, c.of("the name of a Verifier"), c.of("a pattern of a Verifier"), c.of("the TrustStore of a Verifier"), c.of("the name of a policy"),
+		c.of("a pattern of a policy")))
 	runs, denied, shop := c.of("an image that runs"), c.of("an image of a pod that was denied"), c.of("an image of a Deployment")
 	w.plantPods(t, c, runs, denied, shop)
 	w.reported(t, w.zebraWeb, runs, denied, shop)

@@ -57,7 +57,8 @@ var withExamples = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*e
 			return nil, err
 		}
 	}
-	for name, image := range map[string]string{"team-a/app": "shared/app:v1", "team-a/bad": "team-a/unsigned:v1", "team-b/web": "shared/web:v1", "team-c/base": "shared/base:v1"} {
+	for name, image := range map[string]string{"team-a/app": "shared/app:v1", "team-a/bad": "team-a/unsigned:v1", "team-b/web": "shared/web:v1",
+		"team-c/base": "shared/base:v1"} {
 		namespace, pod, _ := strings.Cut(name, "/")
 		if err := w.runs(ctx, namespace, pod, w.image(image)); err != nil {
 			return nil, err
@@ -114,8 +115,9 @@ func (w *examples) granted(t *testing.T, user, namespace, name string) {
 					continue
 				}
 				resource, subresource, _ := strings.Cut(resource, "/")
-				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource}}}
+				review := &authorizationv1.SubjectAccessReview{
+					Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource}}}
 				if err := w.Client.Create(ctx, review); err != nil || !review.Status.Allowed {
 					return fmt.Errorf("%s may not yet %s %s: %w", user, rule.Verbs[0], resource, err)
 				}

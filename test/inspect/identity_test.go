@@ -63,7 +63,8 @@ func plant(t *testing.T, r *recorder) {
 		"HOME": home, "DOCKER_CONFIG": filepath.Join(home, ".docker"), "REGISTRY_AUTH_FILE": filepath.Join(home, ".docker", "config.json"),
 		"AWS_ACCESS_KEY_ID": "canary", "AWS_SECRET_ACCESS_KEY": "canary", "AWS_REGION": "eu-central-1", "AWS_ENDPOINT_URL": r.URL,
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI": r.URL + "/aws", "AWS_EC2_METADATA_SERVICE_ENDPOINT": r.URL,
-		"AZURE_TENANT_ID": "canary", "AZURE_CLIENT_ID": "canary", "AZURE_CLIENT_SECRET": "canary", "AZURE_AUTHORITY_HOST": r.URL, "IDENTITY_ENDPOINT": r.URL + "/azure", "IDENTITY_HEADER": "canary",
+		"AZURE_TENANT_ID": "canary", "AZURE_CLIENT_ID": "canary", "AZURE_CLIENT_SECRET": "canary", "AZURE_AUTHORITY_HOST": r.URL,
+		"IDENTITY_ENDPOINT": r.URL + "/azure", "IDENTITY_HEADER": "canary",
 		"GCE_METADATA_HOST": r.host(), "GOOGLE_OAUTH_ACCESS_TOKEN": "canary",
 		"VAULT_ADDR": r.URL, "VAULT_TOKEN": "canary",
 	} {
@@ -97,7 +98,8 @@ metadata: {name: lure}
 spec: {type: PublicKeys, source: {kms: {uri: "URI"}}}
 `
 	for name, uri := range map[string]string{
-		"AWS": "awskms:///alias/release", "Azure": "azurekms://canary.vault.azure.net/release", "Google Cloud": "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k",
+		"AWS": "awskms:///alias/release", "Azure": "azurekms://canary.vault.azure.net/release",
+		"Google Cloud": "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k",
 	} {
 		t.Run(name, func(t *testing.T) {
 			printed, _, got := w.previews(t, admin, strings.ReplaceAll(rule, "URI", uri), "-n", "team-c")

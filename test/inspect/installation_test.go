@@ -68,7 +68,8 @@ func (w *installation) fresh(name string) string {
 
 // signedBy is the policy of the cluster: an image must be signed by each of the verifiers.
 func signedBy(verifiers ...string) string {
-	return "---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ['**'], require: [{anyOf: [" +
+	return "---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ['**'], " +
+		"require: [{anyOf: [" +
 		strings.Join(verifiers, "]}, {anyOf: [") + "]}]}]}}\n"
 }
 

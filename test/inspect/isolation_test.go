@@ -20,7 +20,9 @@ func (w *teams) testIsolation(t *testing.T) {
 	require.Contains(t, administrator.Must(t, "check", "--isolation", "--tenant", w.iris), " held, 0 not held, 0 not tried; nothing was written")
 
 	// A developer who got too much in the other team, by mistake.
-	suite.Apply(t, w.Cluster, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: oops, namespace: `+w.zebraWeb+`}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: `+w.iris+`-devs}]}`)
+	suite.Apply(t, w.Cluster, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: oops, namespace: `+w.zebraWeb+
+		`}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: `+
+		w.iris+`-devs}]}`)
 	w.eventually(t, func(ctx context.Context) error {
 		return w.dev.client.List(ctx, &corev1.SecretList{}, client.InNamespace(w.zebraWeb))
 	})

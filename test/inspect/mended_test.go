@@ -84,7 +84,8 @@ func (w *patient) after(t *testing.T, id string) {
 	case check.NoGatekeeper, check.WebhookCA:
 		require.NoError(t, w.certify(t.Context()))
 	case check.NoTemplate: // the constraint went with its template
-		w.line(t, "kubectl wait --for=jsonpath='{.status.created}'=true constrainttemplate/verifiedimages --timeout=2m && kubectl apply --filename=library/verified-images/samples/constraint.yaml")
+		w.line(t, "kubectl wait --for=jsonpath='{.status.created}'=true constrainttemplate/verifiedimages --timeout=2m && kubectl apply "+
+			"--filename=library/verified-images/samples/constraint.yaml")
 	case check.LeaseStale:
 		_, err := w.StartReplica(t.Context(), w.Port())
 		require.NoError(t, err)

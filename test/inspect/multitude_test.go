@@ -93,7 +93,8 @@ func (m *multitude) ofTheCluster() string {
 {apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: fallback}, spec: {rules: [{images: ['registry.example.com/**'], require: [{anyOf: [platform]}]}], defaultAction: Deny}}
 `, m.key)
 	for i := range 20 {
-		text += fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: s%[1]d}, spec: {registries: [registry-%[1]d.example.com]}}\n", i)
+		text += fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: s%[1]d}, spec: {registries: "+
+			"[registry-%[1]d.example.com]}}\n", i)
 	}
 	return text
 }
@@ -114,15 +115,22 @@ func (m *multitude) team(ctx context.Context, c client.Client, team int) error {
 	}
 	objects = append(objects,
 		spec("TrustStore", "keys", fmt.Sprintf("{type: PublicKeys, source: {inline: %q}}", m.key)),
-		spec("Verifier", "release", "{images: ['registry.example.com/**'], type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}"),
+		spec("Verifier", "release", "{images: ['registry.example.com/**'], type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], "+
+			"insecureIgnoreTransparencyLog: true}}}"),
 		spec("VerificationPolicy", "signed", "{rules: [{images: ['registry.example.com/**'], require: [{anyOf: [release]}]}], defaultAction: Deny}"))
 	if team%2 == 0 {
-		objects = append(objects, spec("Exception", "move", fmt.Sprintf("{images: ['registry.example.com/%s/old'], until: %q, reason: the vendor signs next month}", home, m.now.Add(time.Duration(team+1)*24*time.Hour).Format(time.RFC3339))))
+		objects = append(objects,
+			spec("Exception", "move",
+				fmt.Sprintf("{images: ['registry.example.com/%s/old'], until: %q, reason: the vendor signs next month}", home,
+					m.now.Add(time.Duration(team+1)*24*time.Hour).Format(time.RFC3339))))
 	}
 	for i := range spacesEach {
 		objects = append(objects, m.reports(team, i)...)
 		for _, role := range []string{"view", "edit"} {
-			objects = append(objects, suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: %s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: %s}]}", spaceOf(team, i), role, role, home))
+			objects = append(objects,
+				suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: %s}, roleRef: {apiGroup: "+
+					"rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: %s}]}", spaceOf(team, i),
+					role, role, home))
 		}
 	}
 	for _, object := range objects {
@@ -162,16 +170,23 @@ func (m *multitude) reports(team, i int) []*unstructured.Unstructured {
 	for pod := range runningEach {
 		result, message, fix := v1beta1.ReportPass, fmt.Sprintf("signature verified by Verifier %s/release", homeOf(team)), ""
 		if pod == 0 {
-			result, message, fix = v1beta1.ReportFail, fmt.Sprintf("no signature is valid: Verifier %s/release: found no signature in registry.example.com/%s", homeOf(team), homeOf(team)), "sign the image with a key that the Verifier trusts, such as: cosign sign --key KEY IMAGE"
+			result, message, fix = v1beta1.ReportFail,
+				fmt.Sprintf("no signature is valid: Verifier %s/release: found no signature in registry.example.com/%s", homeOf(team), homeOf(team)),
+				"sign the image with a key that the Verifier trusts, such as: cosign sign --key KEY IMAGE"
 		}
-		running = append(running, resultOfMany(namespace, result, message, map[string]any{v1beta1.PropertyImage: imageOf(team, pod), v1beta1.PropertyDigest: fmt.Sprintf("sha256:%064d", pod),
-			v1beta1.PropertyContainer: "app", v1beta1.PropertyContainerType: "container", v1beta1.PropertyRemediation: fix, v1beta1.PropertySince: since}, fmt.Sprintf("app-%d", pod)))
+		running = append(running,
+			resultOfMany(namespace, result, message, map[string]any{v1beta1.PropertyImage: imageOf(team, pod), v1beta1.PropertyDigest: fmt.Sprintf("sha256:%064d", pod),
+				v1beta1.PropertyContainer: "app", v1beta1.PropertyContainerType: "container", v1beta1.PropertyRemediation: fix, v1beta1.PropertySince: since},
+				fmt.Sprintf("app-%d", pod)))
 	}
 	all := []*unstructured.Unstructured{reportOfMany(namespace, v1beta1.ReportNameRunning, v1beta1.ReportRunning, running)}
 	if i%2 == 1 {
 		for n := range 3 {
-			denied = append(denied, resultOfMany(namespace, v1beta1.ReportFail, "no signature is valid", map[string]any{v1beta1.PropertyImage: imageOf(team, 90+n), v1beta1.PropertyCount: "3",
-				v1beta1.PropertyFirst: since, v1beta1.PropertyLast: since, v1beta1.PropertyTraceID: fmt.Sprintf("%032d", n), v1beta1.PropertyRemediation: "sign the image"}, "shop"))
+			denied = append(denied,
+				resultOfMany(namespace, v1beta1.ReportFail, "no signature is valid", map[string]any{v1beta1.PropertyImage: imageOf(team, 90+n), v1beta1.PropertyCount: "3",
+					v1beta1.PropertyFirst: since, v1beta1.PropertyLast: since, v1beta1.PropertyTraceID: fmt.Sprintf("%032d", n),
+					v1beta1.PropertyRemediation: "sign the image"},
+					"shop"))
 		}
 		all = append(all, reportOfMany(namespace, v1beta1.ReportNameDenied, v1beta1.ReportDenied, denied))
 	}
@@ -179,7 +194,8 @@ func (m *multitude) reports(team, i int) []*unstructured.Unstructured {
 }
 
 func reportOfMany(namespace, name, about string, results []any) *unstructured.Unstructured {
-	r := suite.Object("{apiVersion: openreports.io/v1alpha1, kind: Report, metadata: {namespace: %s, name: %s, labels: {%s: %s}}, source: landwaiter}", namespace, name, v1beta1.LabelReport, about)
+	r := suite.Object("{apiVersion: openreports.io/v1alpha1, kind: Report, metadata: {namespace: %s, name: %s, labels: {%s: %s}}, source: landwaiter}", namespace,
+		name, v1beta1.LabelReport, about)
 	r.Object["results"] = results
 	return r
 }
@@ -191,7 +207,9 @@ func resultOfMany(namespace, result, message string, properties map[string]any, 
 		}
 	}
 	properties[v1beta1.PropertyResultID] = "0123456789abcdef0123456789abcdef"
-	return map[string]any{"source": v1beta1.ReportSource, "policy": "VerificationPolicy signed", "rule": "running", "category": v1beta1.ReportCategory, "severity": "info", "result": result,
+	return map[string]any{"source": v1beta1.ReportSource, "policy": "VerificationPolicy signed", "rule": "running", "category": v1beta1.ReportCategory,
+		"severity": "info", "result": result,
 		"scored": true, "message": message, "properties": properties, "timestamp": map[string]any{"seconds": int64(1), "nanos": int64(0)},
-		"resources": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": workload, "uid": "00000000-0000-0000-0000-000000000000"}}}
+		"resources": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": workload,
+			"uid": "00000000-0000-0000-0000-000000000000"}}}
 }

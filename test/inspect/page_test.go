@@ -44,7 +44,8 @@ func TestTheCommandsOfThePageOnPreviewsWork(t *testing.T) {
 	})
 	blocks, err := page.Read(suite.Root, "docs/howto/preview.md")
 	require.NoError(t, err)
-	require.NoError(t, copies(t, w.Cluster, page.Substitution{Page: "registry.example.com", Test: w.Registry.Host(), Why: "the registry of the tests"}).Run(t.Context(), blocks...))
+	require.NoError(t, copies(t, w.Cluster, page.Substitution{Page: "registry.example.com", Test: w.Registry.Host(), Why: "the registry of the tests"}).
+		Run(t.Context(), blocks...))
 }
 
 // copies is an admin of a cluster who copies commands of pages.
@@ -56,8 +57,9 @@ func copies(t *testing.T, c *cluster.Cluster, substitutions ...page.Substitution
 	binary, err := filepath.Abs(suite.MustTool(t, suite.Landwaiter))
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(binary, filepath.Join(programs, "landwaiter")))
-	return &page.Runner{Test: t.Name(), Dir: dir, Progress: t.Output(), Substitutions: substitutions, Environment: []string{"HOME=" + dir, "KUBECONFIG=" + c.Kubeconfig(),
-		"PATH=" + programs + ":" + suite.MustTool(t, suite.ClusterTools) + ":" + os.Getenv("PATH")}}
+	return &page.Runner{Test: t.Name(), Dir: dir, Progress: t.Output(), Substitutions: substitutions,
+		Environment: []string{"HOME=" + dir, "KUBECONFIG=" + c.Kubeconfig(),
+			"PATH=" + programs + ":" + suite.MustTool(t, suite.ClusterTools) + ":" + os.Getenv("PATH")}}
 }
 
 // markedFor returns the blocks of a page that the test runs.
@@ -119,8 +121,10 @@ func TestKeysInTrustStoresAreRotatedAsThePageSays(t *testing.T) {
 	blocks := markedFor(t, "docs/operate/rotate.md")
 	for source, row := range map[string]struct{ step, trustStore, object string }{
 		"inline": {"kind: TrustStore", "inline: KEY", ""},
-		"secret": {"create secret", "secretKeyRef: {name: cosign-pub, key: cosign.pub}", "{apiVersion: v1, kind: Secret, metadata: {name: cosign-pub}, stringData: {cosign.pub: KEY, other: stays}}"},
-		"map":    {"create configmap", "configMapKeyRef: {name: cosign-pub, key: cosign.pub}", "{apiVersion: v1, kind: ConfigMap, metadata: {name: cosign-pub}, data: {cosign.pub: KEY, other: stays}}"},
+		"secret": {"create secret", "secretKeyRef: {name: cosign-pub, key: cosign.pub}",
+			"{apiVersion: v1, kind: Secret, metadata: {name: cosign-pub}, stringData: {cosign.pub: KEY, other: stays}}"},
+		"map": {"create configmap", "configMapKeyRef: {name: cosign-pub, key: cosign.pub}",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: cosign-pub}, data: {cosign.pub: KEY, other: stays}}"},
 	} {
 		t.Run(source, func(t *testing.T) {
 			now, err := fixture.NewCosignKey(fixture.ECDSAP256)
@@ -202,7 +206,8 @@ func (w *installation) rotating(t *testing.T, team, source, object string, key *
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: suite.System, Name: "landwaiter"}}}))
 	for _, text := range []string{object,
 		"{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {name: release-keys}, spec: {type: PublicKeys, source: {" + source + "}}}",
-		"{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: release-keys}], insecureIgnoreTransparencyLog: true}}}}",
+		"{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: " +
+			"release-keys}], insecureIgnoreTransparencyLog: true}}}}",
 		"{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: own}, spec: {rules: [{images: ['**'], require: [{anyOf: [release]}]}]}}"} {
 		if text != "" {
 			suite.Apply(t, w.Cluster, strings.Replace(with(text), "metadata: {", "metadata: {namespace: "+team+", ", 1))
@@ -218,10 +223,14 @@ func TestTheCommandsOfThePageOnAuditsWork(t *testing.T) {
 	team := w.fresh("audited")
 	require.NoError(t, w.Apply(t.Context(), suite.Namespace(team)))
 	signed, unsigned, elsewhere := w.image(t, team+"/app", w.platform), w.image(t, team+"/unsigned"), w.image(t, team+"/elsewhere")
-	suite.Apply(t, w.Cluster, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: %s}, spec: {until: %q, reason: OPS-1, namespaces: [%s], images: [%q]}}",
-		team, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), team, strings.TrimSuffix(unsigned, ":v1")))
-	suite.Apply(t, w.Cluster, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: lax, namespace: %s}, spec: {defaultAction: Inherit, rules: [{images: [%q], action: Allow}]}}",
-		team, strings.TrimSuffix(elsewhere, ":v1")))
+	suite.Apply(t, w.Cluster,
+		fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: %s}, spec: {until: %q, reason: OPS-1, namespaces: [%s], "+
+			"images: [%q]}}",
+			team, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), team, strings.TrimSuffix(unsigned, ":v1")))
+	suite.Apply(t, w.Cluster,
+		fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: lax, namespace: %s}, spec: {defaultAction: Inherit, rules: "+
+			"[{images: [%q], action: Allow}]}}",
+			team, strings.TrimSuffix(elsewhere, ":v1")))
 	for name, image := range map[string]string{"signed": signed, "excepted": unsigned, "lax": elsewhere} {
 		made := suite.Restricted(suite.Pod(team, name, image))
 		w.eventually(t, func(ctx context.Context) error { return w.Client.Create(ctx, made) })
@@ -234,9 +243,11 @@ func TestTheCommandsOfThePageOnAuditsWork(t *testing.T) {
 		"redeploys":    "apiGroups: [apps], resources: [deployments], verbs: [update]",
 		"harmless":     "apiGroups: ['', apps, config.gatekeeper.sh], resources: ['*'], verbs: [get, list, watch]",
 	} {
-		suite.Apply(t, w.Cluster, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s-%s}, rules: [{%s}]}", team, name, rule))
+		suite.Apply(t, w.Cluster,
+			fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s-%s}, rules: [{%s}]}", team, name, rule))
 	}
-	names := []page.Substitution{{Page: "registry.example.com/platform/app:v1", Test: signed, Why: "the registry of the tests"}, {Page: "team-a", Test: team, Why: "others have team-a"}}
+	names := []page.Substitution{{Page: "registry.example.com/platform/app:v1", Test: signed, Why: "the registry of the tests"},
+		{Page: "team-a", Test: team, Why: "others have team-a"}}
 	admin, auditor := copies(t, w.Cluster, names...), copies(t, w.Cluster, names...)
 	auditor.Environment = append(auditor.Environment, "KUBECONFIG="+suite.Kubeconfig(t, w.Cluster, "audrey", "default", "auditors"))
 	said := &strings.Builder{}
@@ -244,7 +255,8 @@ func TestTheCommandsOfThePageOnAuditsWork(t *testing.T) {
 	first := func(b page.Block) bool { return b.Section == "Who may see what" }
 	require.NoError(t, admin.Run(t.Context(), slices.DeleteFunc(slices.Clone(blocks), func(b page.Block) bool { return !first(b) })...))
 	t.Cleanup(func() {
-		_, _ = admin.Bash(context.Background(), "kubectl delete clusterrolebinding auditors-checker auditors-reports auditors-reader; kubectl delete clusterexception team-a")
+		_, _ = admin.Bash(context.Background(), "kubectl delete clusterrolebinding auditors-checker auditors-reports auditors-reader; kubectl delete "+
+			"clusterexception team-a")
 	})
 	rest := slices.DeleteFunc(slices.Clone(blocks), first)
 	listed := rest[slices.IndexFunc(rest, func(b page.Block) bool { return strings.Contains(b.Text, "report=running") })]
@@ -259,7 +271,10 @@ func TestTheCommandsOfThePageOnAuditsWork(t *testing.T) {
 	})
 	require.NoError(t, auditor.Run(t.Context(), rest...))
 	require.NotContains(t, said.String(), "not shown:", "the roles suffice")
-	for _, want := range []string{team + "/lax", "EXCEPTIONS IN USE", "verified-images", "validation.gatekeeper.sh\tFail", "cluster-admin\t\t", "ClusterException /" + team + "\t", "ClusterRole\t-\tlandwaiter-cluster-admin\trules", "\t" + team + "-opens\trules\n", "\t" + team + "-impersonates\timpersonation\n", "\t" + team + "-redeploys\tservers\n", "CONTACT", "OVERRIDES", "[" + strings.TrimSuffix(unsigned, ":v1") + "]", "ALLOWED", "REASON", "landwaiter status "} {
+	for _, want := range []string{team + "/lax", "EXCEPTIONS IN USE", "verified-images", "validation.gatekeeper.sh\tFail", "cluster-admin\t\t",
+		"ClusterException /" + team + "\t", "ClusterRole\t-\tlandwaiter-cluster-admin\trules", "\t" + team + "-opens\trules\n",
+		"\t" + team + "-impersonates\timpersonation\n", "\t" + team + "-redeploys\tservers\n", "CONTACT", "OVERRIDES",
+		"[" + strings.TrimSuffix(unsigned, ":v1") + "]", "ALLOWED", "REASON", "landwaiter status "} {
 		require.Contains(t, said.String(), want)
 	}
 	require.NotContains(t, said.String(), team+"/signed\t", "what is verified is not listed")

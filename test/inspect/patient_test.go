@@ -161,7 +161,8 @@ func encoded(content []byte) string { return base64.StdEncoding.EncodeToString(c
 // filled returns a line with the trust material in it.
 func (w *patient) filled(line string) string {
 	quoted := func(text []byte) string { return strings.ReplaceAll(string(text), "\n", `\n`) }
-	return strings.NewReplacer("ENDINGTEXT", quoted(w.ending.CertificatePEM), "ENDING", encoded(w.ending.CertificatePEM), "REGISTRY", "localhost:"+w.registryPort(), "KEY\"", quoted([]byte(w.key))+"\"").Replace(line)
+	return strings.NewReplacer("ENDINGTEXT", quoted(w.ending.CertificatePEM), "ENDING", encoded(w.ending.CertificatePEM), "REGISTRY",
+		"localhost:"+w.registryPort(), "KEY\"", quoted([]byte(w.key))+"\"").Replace(line)
 }
 
 // registryPort is that of the registry of the tests.
@@ -174,7 +175,8 @@ func (w *patient) registryPort() string {
 func (w *patient) shell(ctx context.Context, line string, env ...string) error {
 	command := exec.CommandContext(ctx, "sh", "-c", line)
 	command.Dir = w.folder
-	command.Env = append(append(os.Environ(), "PATH="+w.path, "KUBECONFIG="+w.Kubeconfig(), "KUBE_EDITOR=editor", "REDIS_URL="+strings.Replace(w.Redis.URL, "//landwaiter:", "//admin:", 1), "REDIS_USER=landwaiter"), env...)
+	command.Env = append(append(os.Environ(), "PATH="+w.path, "KUBECONFIG="+w.Kubeconfig(), "KUBE_EDITOR=editor",
+		"REDIS_URL="+strings.Replace(w.Redis.URL, "//landwaiter:", "//admin:", 1), "REDIS_USER=landwaiter"), env...)
 	output, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", line, err, output)

@@ -51,7 +51,8 @@ func (w *teams) runs(t *testing.T, who person, namespace, name, image string) {
 func (w *teams) deploys(t *testing.T, who person, namespace, name, image string) {
 	t.Helper()
 	labels, replicas := map[string]string{"app": name}, int32(1)
-	made := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}}}
+	made := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}}}
 	made.Spec.Template.Labels, made.Spec.Template.Spec = labels, suite.Restricted(suite.Pod("", "", image)).Spec
 	require.NoError(t, who.client.Create(t.Context(), made))
 }
@@ -80,7 +81,8 @@ func (w *teams) testAdminFindsDenial(t *testing.T) {
 
 	r := w.asks(t, w.admin.landwaiter, "status")
 	require.Equal(t, 1, r.Code, r.Stderr)
-	for _, text := range []string{"NAMESPACE " + w.irisWeb, "FAILED VERIFICATION IN THE LAST SEVEN DAYS", "To fix, if your build made it: cosign sign --key", "not shown: you cannot list"} {
+	for _, text := range []string{"NAMESPACE " + w.irisWeb, "FAILED VERIFICATION IN THE LAST SEVEN DAYS", "To fix, if your build made it: cosign sign --key",
+		"not shown: you cannot list"} {
 		require.Contains(t, strings.Join(strings.Fields(r.Stdout+r.Stderr), " "), text)
 	}
 	require.Contains(t, w.asks(t, w.admin.kubectl, "get", "reports.openreports.io", "-o", "yaml").Stdout, "no signature was found")
@@ -189,7 +191,10 @@ func rowsOf(p preview) string {
 func (w *teams) testNothingOfOthers(t *testing.T) {
 	// Nor does a preview or a status that asks for the other team's namespace.
 	file := filepath.Join(w.dir, "own.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: lax, namespace: "+w.irisWeb+"}, spec: {defaultAction: Allow}}"), 0o600))
+	require.NoError(t,
+		os.WriteFile(file,
+			[]byte("{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: lax, namespace: "+w.irisWeb+"}, spec: {defaultAction: Allow}}"),
+			0o600))
 	w.asks(t, w.admin.landwaiter, "preview", "-f", file, "-n", w.irisWeb, "--all")
 	w.asks(t, w.admin.landwaiter, "preview", "-f", file, "-A", "--all")
 	r := w.asks(t, w.admin.landwaiter, "status", "-A")

@@ -45,10 +45,13 @@ func rounds() map[string][]planted {
 			{id: check.WebhookRules, plant: fmt.Sprintf(validating, add("/webhooks/0/rules/0/resources", `["*"]`))},
 			{id: check.WebhookNamespaces, plant: fmt.Sprintf(validating, add("/webhooks/0/namespaceSelector/matchExpressions/1/values/-", `"team-b"`))},
 			{id: check.WebhookObjects, plant: fmt.Sprintf(validating, add("/webhooks/0/objectSelector/matchLabels", `{"verify":"yes"}`))},
-			{id: check.WebhookConditions, plant: fmt.Sprintf(validating, add("/webhooks/0/matchConditions/-", `{"name":"mine","expression":"request.namespace != '\''team-b'\''"}`))},
+			{id: check.WebhookConditions,
+				plant: fmt.Sprintf(validating, add("/webhooks/0/matchConditions/-", `{"name":"mine","expression":"request.namespace != '\''team-b'\''"}`))},
 			{id: check.NamespaceIgnored, plant: "kubectl label namespace team-a admission.gatekeeper.sh/ignore=because"},
-			{id: check.CacheTTL, plant: `kubectl get deployment gatekeeper-controller-manager --namespace=gatekeeper-system --output=yaml | sed "/resourceVersion:/d; s/cache-ttl=10s/cache-ttl=3m/" | kubectl replace --filename=-`},
-			{id: check.ServingThreads, plant: `kubectl get deployment gatekeeper-controller-manager --namespace=gatekeeper-system --output=yaml | sed "/resourceVersion:/d; s/serving-threads=64/serving-threads=-1/" | kubectl replace --filename=-`},
+			{id: check.CacheTTL, plant: `kubectl get deployment gatekeeper-controller-manager --namespace=gatekeeper-system --output=yaml | sed "/resourceVersion:/d; ` +
+				`s/cache-ttl=10s/cache-ttl=3m/" | kubectl replace --filename=-`},
+			{id: check.ServingThreads, plant: `kubectl get deployment gatekeeper-controller-manager --namespace=gatekeeper-system --output=yaml | sed ` +
+				`"/resourceVersion:/d; s/serving-threads=64/serving-threads=-1/" | kubectl replace --filename=-`},
 			{id: check.ExternalDataDisabled, plant: fmt.Sprintf(manager, add("/spec/template/spec/containers/0/args/-", `"--enable-external-data=false"`))},
 			{id: check.ExemptableNamespaces, plant: fmt.Sprintf(manager, add("/spec/template/spec/containers/0/args/-", `"--exempt-namespace-prefix=team-"`))},
 			{id: check.AuditOff, plant: "kubectl scale deployment gatekeeper-audit --namespace=gatekeeper-system --replicas=0"},
@@ -58,57 +61,80 @@ func rounds() map[string][]planted {
 		"providers": {
 			{id: check.ProviderTimeout, plant: like("slow", "{{.spec.url}}", 2)},
 			{id: check.ProviderURL, plant: like("astray", "https://localhost:1/verify", 3)},
-			{id: check.ProviderCA, plant: apply(`{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: second}, spec: {url: "https://localhost:1/v1/verify", timeout: 3, caBundle: ENDING}}
+			{id: check.ProviderCA,
+				plant: apply(
+					`{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: second}, spec: {url: "https://localhost:1/v1/verify", timeout: 3, caBundle: ENDING}}
 ---
 {apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: second}, spec: {enforcementAction: dryrun, parameters: {provider: second}}}`)},
-			{id: check.ProviderMissing, plant: apply(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: third}, spec: {enforcementAction: dryrun, parameters: {provider: nowhere}}}`)},
+			{id: check.ProviderMissing,
+				plant: apply(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: third}, spec: {enforcementAction: dryrun, ` +
+					`parameters: {provider: nowhere}}}`)},
 			{id: check.ConstraintExempt, plant: fmt.Sprintf(images, add("/spec/match/excludedNamespaces/-", `"team-a"`))},
 			{id: check.ImagesExempt, plant: fmt.Sprintf(images, add("/spec/parameters/exemptImages", `["registry.example.com/*"]`))},
-			{id: check.TemplateChanged, plant: `sed "s/input.review.operation == .DELETE./input.review.operation != \"CREATE\"/" library/verified-images/template.yaml | kubectl apply --server-side --force-conflicts --filename=-`},
+			{id: check.TemplateChanged, plant: `sed "s/input.review.operation == .DELETE./input.review.operation != \"CREATE\"/" ` +
+				`library/verified-images/template.yaml | kubectl apply --server-side --force-conflicts --filename=-`},
 			{id: check.SingleReplica, plant: "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=1"},
 			{id: check.NoClientAuth, plant: fmt.Sprintf(serve, add("/spec/template/spec/containers/0/args/-", `"--insecure-no-client-auth"`))},
-			{id: check.BroadAccess, plant: "kubectl create clusterrolebinding everybody --clusterrole=landwaiter-cluster-admin --group=platform --group=system:authenticated"},
+			{id: check.BroadAccess, plant: "kubectl create clusterrolebinding everybody --clusterrole=landwaiter-cluster-admin --group=platform " +
+				"--group=system:authenticated"},
 			{id: check.GuardrailFailsOpen, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicy", "tenant-labels", `{"spec":{"failurePolicy":"Ignore"}}`)},
-			{id: check.GuardrailNotDeny, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicybinding", "home-workloads", `{"spec":{"validationActions":["Audit"]}}`)},
+			{id: check.GuardrailNotDeny,
+				plant: fmt.Sprintf(guardrail, "validatingadmissionpolicybinding", "home-workloads", `{"spec":{"validationActions":["Audit"]}}`)},
 		},
 		"charts": {
 			{id: check.VersionSkew, plant: "kubectl label customresourcedefinition stores.landwaiter.dev app.kubernetes.io/version=0.0.1 --overwrite"},
 			{id: check.GuardrailMissing, plant: "kubectl delete validatingadmissionpolicy landwaiter-tokens"},
-			{id: check.GuardrailNotDeny, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicybinding", "namespace-names", `{"spec":{"paramRef":{"name":"one","selector":null}}}`)},
-			{id: check.GuardrailChanged, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicy", "home-accounts", `{"spec":{"validations":[{"expression":"true"}]}}`)},
+			{id: check.GuardrailNotDeny,
+				plant: fmt.Sprintf(guardrail, "validatingadmissionpolicybinding", "namespace-names", `{"spec":{"paramRef":{"name":"one","selector":null}}}`)},
+			{id: check.GuardrailChanged,
+				plant: fmt.Sprintf(guardrail, "validatingadmissionpolicy", "home-accounts", `{"spec":{"validations":[{"expression":"true"}]}}`)},
 		},
 		"landwaiter":  {{id: check.NoLandwaiter, plant: "kubectl delete deployment landwaiter --namespace=landwaiter-system"}},
 		"replicas":    {{id: check.NoReplicas, plant: "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=0"}},
 		"definitions": {{id: check.CRDsMissing, plant: "kubectl delete customresourcedefinition clusterquotas.landwaiter.dev"}},
-		"warn":        {{id: check.NothingDenied, plant: `kubectl patch verifiedimages verified-images --type=merge --patch='{"spec":{"enforcementAction":"warn"}}'`}},
-		"kinds":       {{id: check.ConstraintKinds, plant: fmt.Sprintf(images, add("/spec/match/kinds", `[{"apiGroups":["apps"],"kinds":["Deployment"]}]`))}},
-		"constraint":  {{id: check.NoConstraint, plant: "kubectl delete verifiedimages --all"}},
-		"gatekeeper":  {{id: check.NoGatekeeper, plant: "kubectl delete validatingwebhookconfiguration gatekeeper-validating-webhook-configuration"}},
-		"authority":   {{id: check.WebhookCA, plant: fmt.Sprintf(validating, add("/webhooks/0/clientConfig/caBundle", `"ENDING"`))}},
-		"lease":       {{id: check.LeaseStale, plant: `kubectl patch lease landwaiter --namespace=landwaiter-system --type=merge --patch='{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}'`}},
+		"warn": {
+			{id: check.NothingDenied, plant: `kubectl patch verifiedimages verified-images --type=merge --patch='{"spec":{"enforcementAction":"warn"}}'`}},
+		"kinds":      {{id: check.ConstraintKinds, plant: fmt.Sprintf(images, add("/spec/match/kinds", `[{"apiGroups":["apps"],"kinds":["Deployment"]}]`))}},
+		"constraint": {{id: check.NoConstraint, plant: "kubectl delete verifiedimages --all"}},
+		"gatekeeper": {{id: check.NoGatekeeper, plant: "kubectl delete validatingwebhookconfiguration gatekeeper-validating-webhook-configuration"}},
+		"authority":  {{id: check.WebhookCA, plant: fmt.Sprintf(validating, add("/webhooks/0/clientConfig/caBundle", `"ENDING"`))}},
+		"lease": {{id: check.LeaseStale, plant: `kubectl patch lease landwaiter --namespace=landwaiter-system --type=merge ` +
+			`--patch='{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}'`}},
 		"process": {
-			{id: check.RedisEviction, plant: `redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory 100mb && redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction`},
+			{id: check.RedisEviction, plant: `redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory 100mb && redis-cli -e -u "$REDIS_URL" CONFIG SET ` +
+				`maxmemory-policy noeviction`},
 			{id: check.RedisPermissions, plant: `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter -set -unlink`},
 			{id: check.RegistryUnreachable, mend: "kubectl edit clusterstore.landwaiter.dev gone", edit: "s/127.0.0.1:9/REGISTRY/",
-				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
+				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], ` +
+					`insecurePlainHTTP: true}}`)},
 		},
 		// An older CRD let it in.
-		"refused": {{id: check.ResourceInvalid, edit: "s/defaultAction: Perhaps/defaultAction: Deny/", plant: fmt.Sprintf(older, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum"}`) + `
+		"refused": {{id: check.ResourceInvalid, edit: "s/defaultAction: Perhaps/defaultAction: Deny/",
+			plant: fmt.Sprintf(older, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum"}`) + `
 timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: refused, namespace: team-a}, spec: {defaultAction: Perhaps}}'
 ` + fmt.Sprintf(older, add("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum", `["Deny","Allow","Inherit"]`))}},
 		// No operator runs here.
-		"stuck": {{id: check.TenantStuck, plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: stuck, finalizers: [landwaiter.dev/operator]}, spec: {homeNamespace: team-a}}`) +
-			"\nkubectl delete tenant.landwaiter.dev stuck --wait=false"}},
+		"stuck": {
+			{id: check.TenantStuck,
+				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: stuck, finalizers: [landwaiter.dev/operator]}, spec: `+
+					`{homeNamespace: team-a}}`) +
+					"\nkubectl delete tenant.landwaiter.dev stuck --wait=false"}},
 		// No command is printed: only its owner knows where that Redis is.
 		"redis":    {{id: check.RedisUnreachable, plant: "true"}},
 		"template": {{id: check.NoTemplate, plant: "kubectl delete constrainttemplate verifiedimages"}},
 		"trust": {
-			{id: check.TrustWithinReach, plant: team("team-a", "Secret") + apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: devs, namespace: team-a}, rules: [{apiGroups: [""], resources: [secrets], verbs: [update]}]}`) +
+			{id: check.TrustWithinReach, plant: team("team-a", "Secret") +
+				apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: devs, namespace: team-a}, rules: [{apiGroups: [""], resources: [secrets], `+
+					`verbs: [update]}]}`) +
 				"\nkubectl create rolebinding devs --namespace=team-a --role=devs --group=devs" +
-				"\nkubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"},
+				"\nkubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader " +
+				"--serviceaccount=landwaiter-system:landwaiter"},
 			{id: check.ResourceNotReady, plant: team("team-b", "Secret")},
-			{id: check.ResourceUnused, plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: idle, namespace: team-b}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}`)},
-			{id: check.ResourceUnsatisfiable, plant: team("team-c", "Inline") + "\n" + `kubectl patch verificationpolicy release --namespace=team-c --type=merge --patch='{"spec":{"rules":[{"images":["**"],"require":[{"anyOf":["release"],"atLeast":5}]}]}}'`,
+			{id: check.ResourceUnused,
+				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: idle, namespace: team-b}, spec: {type: Cosign, cosign: {keys: ` +
+					`{trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}`)},
+			{id: check.ResourceUnsatisfiable, plant: team("team-c", "Inline") + "\n" + `kubectl patch verificationpolicy release --namespace=team-c --type=merge ` +
+				`--patch='{"spec":{"rules":[{"images":["**"],"require":[{"anyOf":["release"],"atLeast":5}]}]}}'`,
 				edit: "s/atLeast: 5/atLeast: 1/"},
 			{id: check.TrustEnds, plant: apply(`{apiVersion: v1, kind: Namespace, metadata: {name: team-d}}
 ---
@@ -124,9 +150,12 @@ timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{a
 // like returns the lines that make a Provider with the CA of Landwaiter's own, which
 // it does not keep, and a constraint that names it.
 func like(name, url string, seconds int) string {
-	return fmt.Sprintf(`kubectl get providers.externaldata.gatekeeper.sh landwaiter-verify --output=go-template='{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: %s},
+	return fmt.Sprintf(
+		`kubectl get providers.externaldata.gatekeeper.sh landwaiter-verify --output=go-template='{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: %s},
   spec: {url: "%s", timeout: %d, caBundle: {{.spec.caBundle}}}}' | kubectl apply --server-side --filename=-
-`, name, url, seconds) + apply(fmt.Sprintf(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: %s}, spec: {enforcementAction: dryrun, parameters: {provider: %s}}}`, name, name))
+`, name, url, seconds) +
+		apply(fmt.Sprintf(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: %s}, spec: {enforcementAction: dryrun, `+
+			`parameters: {provider: %s}}}`, name, name))
 }
 
 // apply returns the line that applies YAML.
@@ -155,8 +184,10 @@ func team(namespace, source string) string {
 func unplanted() map[string]string {
 	// The processes of this test have one clock.
 	return map[string]string{check.ClockSkew: "TestAClockThatDiffersIsSaid in pkg/server/report",
-		check.NoAnswer:                             "TestAFrozenServerIsTheFirstFindingOfCheck in test/inspect",                   // the printed command restarts pods, which do not exist here
-		check.CertificateContested:                 "TestFindsWhatIsBroken in pkg/inspect/check",                                  // a planted annotation is not a Secret that somebody writes
+		// the printed command restarts pods, which do not exist here
+		check.NoAnswer: "TestAFrozenServerIsTheFirstFindingOfCheck in test/inspect",
+		// a planted annotation is not a Secret that somebody writes
+		check.CertificateContested:                 "TestFindsWhatIsBroken in pkg/inspect/check",
 		check.ShortNames:                           "TestNodesThatLookElsewhereForNamesWithoutAHostAreNamed in pkg/inspect/check", // nothing in a cluster mends it
 		string(policy.ReasonIdentityForAnyone):     "TestWhatNeedsAReviewIsFound in pkg/inspect/check",                            // in a cluster: test/admission
 		string(policy.ReasonIdentityTooBroad):      "TestWhatNeedsAReviewIsFound in pkg/inspect/check",

@@ -104,7 +104,9 @@ func gather(t *testing.T, namespaces int) *crowd {
 	chart, err := suite.Chart(t.Context(), "landwaiter", "--set", "reports.enabled=true")
 	require.NoError(t, err)
 	require.NoError(t, c.Apply(t.Context(), suite.Only(chart, "CustomResourceDefinition")...))
-	suite.Apply(t, c.Cluster, trusted("platform", c.key)+fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: registry}, spec: {registries: [%q], caBundle: {inline: %q}}}", c.registry.Host(), c.registry.CertificatePEM()))
+	suite.Apply(t, c.Cluster, trusted("platform", c.key)+
+		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: registry}, spec: {registries: [%q], caBundle: {inline: %q}}}",
+			c.registry.Host(), c.registry.CertificatePEM()))
 	c.makePods(t, c.images(t))
 	return c
 }
@@ -145,8 +147,9 @@ func (c *crowd) makePods(t *testing.T, images []string) {
 func (c *crowd) serve(t *testing.T, more ...string) {
 	t.Helper()
 	var err error
-	c.server, err = c.env.Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOMEMLIMIT=400MiB", "GOGC=300", "KUBECONFIG=" + c.Kubeconfig()},
-		Args: append([]string{"--leader-elect=false"}, more...)})
+	c.server, err = c.env.Server(t.Context(),
+		suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOMEMLIMIT=400MiB", "GOGC=300", "KUBECONFIG=" + c.Kubeconfig()},
+			Args: append([]string{"--leader-elect=false"}, more...)})
 	require.NoError(t, err)
 }
 
@@ -249,7 +252,8 @@ func (c *crowd) writes(t *testing.T) int {
 	require.NoError(t, err)
 	written := 0
 	for _, line := range strings.Split(string(text), "\n") {
-		if !strings.HasPrefix(line, "apiserver_request_total{") || !regexp.MustCompile(`resource="(reports|events)"`).MatchString(line) || !regexp.MustCompile(`verb="(POST|PUT|PATCH|APPLY|DELETE)"`).MatchString(line) {
+		if !strings.HasPrefix(line, "apiserver_request_total{") || !regexp.MustCompile(`resource="(reports|events)"`).MatchString(line) ||
+			!regexp.MustCompile(`verb="(POST|PUT|PATCH|APPLY|DELETE)"`).MatchString(line) {
 			continue
 		}
 		n, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)

@@ -112,7 +112,8 @@ func TestAPreviewOfTheClusterLeavesOutNamespacesThatAreExempt(t *testing.T) {
 	admin := w.somebody(t, "exempts", readsEverything())
 	label := func(value string) {
 		patch := `{"metadata":{"labels":{"` + v1beta1.LabelGatekeeperIgnore + `":` + value + `}}}`
-		require.NoError(t, w.Client.Patch(suite.Within(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-c"}}, client.RawPatch(types.MergePatchType, []byte(patch))))
+		require.NoError(t,
+			w.Client.Patch(suite.Within(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-c"}}, client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
 	label(`"true"`)
 	t.Cleanup(func() { label("null") })
@@ -131,7 +132,8 @@ func TestAPreviewOfAnExceptionAnswersForAnImageThatNothingRuns(t *testing.T) {
 	found, err := repository.Resolve(suite.Within(t), "v1")
 	require.NoError(t, err)
 	pinned := "team-a/unsigned@" + found.Digest.String()
-	exception := fmt.Sprintf("---\napiVersion: landwaiter.dev/v1beta1\nkind: ClusterException\nmetadata: {name: legacy}\nspec: {until: %q, reason: OPS-1, namespaces: [team-b], images: [%q]}\n",
+	exception := fmt.Sprintf("---\napiVersion: landwaiter.dev/v1beta1\nkind: ClusterException\nmetadata: {name: legacy}\nspec: {until: %q, reason: OPS-1, "+
+		"namespaces: [team-b], images: [%q]}\n",
 		time.Now().Add(time.Hour).UTC().Format(time.RFC3339), w.image(pinned))
 	_, rows, r := w.previews(t, admin, exception, "-n", "team-b")
 	require.Equal(t, 0, r.Code, r.Stderr)
@@ -157,7 +159,8 @@ func TestAPreviewOfAnExceptionAnswersForAnImageThatNothingRuns(t *testing.T) {
 // A team admin has the role admin of the team's namespace, and may see what binds all teams.
 func (w *examples) teamAdmin(t *testing.T) person {
 	t.Helper()
-	return w.somebody(t, "ada", map[string][]string{"team-a": {"landwaiter-reader", "landwaiter-rules-writer"}, "": {"landwaiter-cluster-reader", "landwaiter-tenant-reader"}})
+	return w.somebody(t, "ada",
+		map[string][]string{"team-a": {"landwaiter-reader", "landwaiter-rules-writer"}, "": {"landwaiter-cluster-reader", "landwaiter-tenant-reader"}})
 }
 
 func TestATeamAdminPreviewsTheOwnNamespaceAndSeesNoOther(t *testing.T) {
@@ -327,7 +330,8 @@ func TestVerifyJudgesTheImagesOfManifests(t *testing.T) {
 	admin := w.somebody(t, "ci", readsEverything())
 	r := admin.landwaiter.Run(t, w.manifests(), "verify", "-n", "team-a", "-f", "-")
 	require.Equal(t, 1, r.Code, r.Stderr)
-	require.Regexp(t, `(?s)team-a +Deployment/app +\S+shared/app:v1 +ALLOWED.*team-a +Deployment/app +\S+unsigned:v1 +DENIED.*team-b +CronJob/nightly +\S+shared/web:v1 +ALLOWED`, r.Stdout)
+	require.Regexp(t, `(?s)team-a +Deployment/app +\S+shared/app:v1 +ALLOWED.*team-a +Deployment/app +\S+unsigned:v1 +DENIED.*team-b +CronJob/nightly `+
+		`+\S+shared/web:v1 +ALLOWED`, r.Stdout)
 	require.Contains(t, r.Stderr, "objects of kinds without a pod were ignored: 2")
 	r = admin.landwaiter.Run(t, w.manifests(), "verify", "--digest", "-n", "team-a", "-f", "-")
 	require.Equal(t, 0, r.Code, r.Stderr)
@@ -364,7 +368,8 @@ func TestTheProgramIsAPluginOfKubectl(t *testing.T) {
 func TestPreviewOfADeletedTenantShowsWhoseRulesEnd(t *testing.T) {
 	w := withExamples(t)
 	admin := caller(t, w.Kubeconfig())
-	tenant := suite.Object("%s", "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: leaving}\nspec: {homeNamespace: team-b, namespaces: [team-c]}")
+	tenant := suite.Object("%s", "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: leaving}\nspec: {homeNamespace: team-b, "+
+		"namespaces: [team-c]}")
 	require.NoError(t, w.Apply(t.Context(), tenant))
 	t.Cleanup(func() { require.NoError(t, w.Client.Delete(context.Background(), tenant)) })
 	dry := admin.landwaiter.Run(t, "", "tenant", "delete", "leaving", "-o", "json")

@@ -58,7 +58,8 @@ func (w *namespaces) reportsWhatRuns(t *testing.T, signed string) {
 	r := w.result(t, w.a, v1beta1.ReportNameRunning, signed, func(*openreports.ReportResult) bool { return true })
 	require.EqualValues(t, v1beta1.ReportPass, r.Result)
 	require.Len(t, r.Subjects, 1)
-	require.Equal(t, "apps/v1 Deployment "+w.a+"/web", fmt.Sprintf("%s %s %s/%s", r.Subjects[0].APIVersion, r.Subjects[0].Kind, r.Subjects[0].Namespace, r.Subjects[0].Name))
+	require.Equal(t, "apps/v1 Deployment "+w.a+"/web",
+		fmt.Sprintf("%s %s %s/%s", r.Subjects[0].APIVersion, r.Subjects[0].Kind, r.Subjects[0].Namespace, r.Subjects[0].Name))
 	require.Equal(t, "app", r.Properties[v1beta1.PropertyContainer])
 	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, r.Properties[v1beta1.PropertyDigest])
 	require.NotEmpty(t, r.Properties[v1beta1.PropertySince])
@@ -93,7 +94,8 @@ func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.Len(t, events, 1)
 	require.Contains(t, events[0].Message, unsigned)
 	require.Contains(t, events[0].Message, "Gatekeeper decides whether that stops a pod")
-	require.Regexp(t, "To fix, if your build made it: cosign sign .*@sha256:[0-9a-f]{64}$", events[0].Message, "the command ends the Event, so that it can be copied")
+	require.Regexp(t, "To fix, if your build made it: cosign sign .*@sha256:[0-9a-f]{64}$", events[0].Message,
+		"the command ends the Event, so that it can be copied")
 }
 
 // countsDenials looks at the Events of the controller whose pods are denied for ever.
@@ -275,8 +277,9 @@ func (w *namespaces) keepsTeamsApart(t *testing.T) {
 
 func deployment(namespace, name, image string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: suite.Pod("", "", image).Spec}}}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: suite.Pod("", "", image).Spec}}}
 }
 
 func newReport(namespace, name string) *unstructured.Unstructured {
@@ -322,7 +325,8 @@ func (w *namespaces) asker(t *testing.T, port int) *gatekeeper.Client {
 	t.Helper()
 	certificate, err := w.GatekeeperCertificate()
 	require.NoError(t, err)
-	c := gatekeeper.New(gatekeeper.Options{URL: fmt.Sprintf("https://localhost:%d", port), InsecureAnyServer: true, Certificate: &certificate, Timeout: suite.Patience})
+	c := gatekeeper.New(gatekeeper.Options{URL: fmt.Sprintf("https://localhost:%d", port), InsecureAnyServer: true, Certificate: &certificate,
+		Timeout: suite.Patience})
 	t.Cleanup(c.Close)
 	return c
 }

@@ -17,7 +17,8 @@ import (
 // asAccount binds a role to an account of its own and returns its kubeconfig.
 func (w *patient) asAccount(t *testing.T, name, role string) string {
 	t.Helper()
-	w.line(t, "kubectl create serviceaccount "+name+" --namespace=default; kubectl create clusterrolebinding "+name+" --clusterrole="+role+" --serviceaccount=default:"+name)
+	w.line(t, "kubectl create serviceaccount "+name+" --namespace=default; kubectl create clusterrolebinding "+name+" --clusterrole="+role+
+		" --serviceaccount=default:"+name)
 	t.Cleanup(func() {
 		require.NoError(t, w.shell(context.Background(), "kubectl delete serviceaccount "+name+" --namespace=default && kubectl delete clusterrolebinding "+name))
 	})
@@ -44,7 +45,8 @@ func TestTheRoleForCheckReadsEverythingAndNoSecret(t *testing.T) {
 
 func TestAMissingRightIsNamedAndNothingIsCalledSound(t *testing.T) {
 	w := healthy(t)
-	w.line(t, "kubectl get clusterrole landwaiter-checker --output=yaml | sed 's/name: landwaiter-checker/name: partly/; s/- providers$/- none/' | kubectl create --filename=-")
+	w.line(t, "kubectl get clusterrole landwaiter-checker --output=yaml | sed 's/name: landwaiter-checker/name: partly/; s/- providers$/- none/' | kubectl "+
+		"create --filename=-")
 	t.Cleanup(func() { require.NoError(t, w.shell(context.Background(), "kubectl delete clusterrole partly")) })
 	found, err := w.examine(t, w.asAccount(t, "partly", "partly"))
 	require.NoError(t, err)

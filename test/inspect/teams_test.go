@@ -35,10 +35,13 @@ func (w *installation) hire(t *testing.T) *teams {
 	s.irisWeb, s.zebraWeb = s.iris+"-web", s.zebra+"-web"
 	administrator := caller(t, w.Kubeconfig()).landwaiter
 	for team, namespace := range map[string]string{s.iris: s.irisWeb, s.zebra: s.zebraWeb} {
-		administrator.Must(t, "tenant", "add", "--wait", team, "--set", "namespaces="+namespace, "--set", "access.admins="+team+"-admins", "--set", "access.developers="+team+"-devs")
+		administrator.Must(t, "tenant", "add", "--wait", team, "--set", "namespaces="+namespace, "--set", "access.admins="+team+"-admins", "--set",
+			"access.developers="+team+"-devs")
 	}
 	for name, role := range map[string]string{"platform": "landwaiter-cluster-admin", "platform-reads": "landwaiter-reader"} {
-		suite.Apply(t, w.Cluster, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: platform}]}", name, role))
+		suite.Apply(t, w.Cluster,
+			fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %s}, roleRef: {apiGroup: rbac.authorization.k8s.io, "+
+				"kind: ClusterRole, name: %s}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: platform}]}", name, role))
 	}
 	s.admin = as(t, w.Cluster, "ada", s.irisWeb, s.iris+"-admins")
 	s.dev = as(t, w.Cluster, "dan", s.irisWeb, s.iris+"-devs")

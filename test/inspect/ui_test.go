@@ -90,14 +90,17 @@ func imagePath(namespace, image string) string {
 
 func TestPeopleFindOnThePageWhatTheyNeedAndNothingOfOthers(t *testing.T) {
 	w := installed(t).hire(t)
-	suite.Apply(t, w.Cluster, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: platform-reports}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-report-reader}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: platform}]}")
+	suite.Apply(t, w.Cluster, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: platform-reports}, roleRef: {apiGroup: "+
+		"rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-report-reader}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, "+
+		"name: platform}]}")
 	denied := suite.Restricted(suite.Pod(w.zebraWeb, secretWord+"-pod", w.image(t, w.zebra+"/stripes")))
 	require.ErrorContains(t, w.zebraAdmin.client.Create(t.Context(), denied), "is denied")
 	w.runs(t, w.zebraAdmin, w.zebraWeb, secretWord+"-runs", w.image(t, w.zebra+"/signed", w.platform))
 	signed, unsigned := w.image(t, w.iris+"/good", w.platform), w.image(t, w.iris+"/bad")
 	w.runs(t, w.admin, w.irisWeb, "good", signed)
 	w.deploys(t, w.dev, w.irisWeb, "shop", unsigned)
-	policy := "{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ['**'], require: [{anyOf: [audits]}]}]}}"
+	policy := "{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ['**'], require: " +
+		"[{anyOf: [audits]}]}]}}"
 
 	for name, who := range map[string]person{"a developer": w.dev, "a team admin": w.admin} {
 		t.Run(name+" finds why a Deployment has no pods, and nothing of another team", func(t *testing.T) {

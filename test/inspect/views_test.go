@@ -66,7 +66,8 @@ func (v *viewer) walks(t *testing.T, w *teams, signed, unsigned string) {
 	require.Equal(t, clara, slices.Contains(v.Texts("main a"), w.zebraWeb))
 
 	v.follow(t, "/namespaces/"+w.irisWeb)
-	v.looksAt(t, "namespace", "heading: Namespace "+w.irisWeb+"\n", "heading: Failed verification in the last seven days\n", "heading: Which rule decides\n", "image: Levels of rules", "heading: Images that run\n")
+	v.looksAt(t, "namespace", "heading: Namespace "+w.irisWeb+"\n", "heading: Failed verification in the last seven days\n", "heading: Which rule decides\n",
+		"image: Levels of rules", "heading: Images that run\n")
 	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "Deployment/shop")
 	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "To fix, if your build made it:")
 	signer := regexp.MustCompile(`sha256:[0-9a-f]{64}`)
@@ -88,7 +89,8 @@ func (v *viewer) walks(t *testing.T, w *teams, signed, unsigned string) {
 	v.keyboard(t)
 
 	v.follow(t, imagePath(w.irisWeb, signed))
-	v.looksAt(t, "image", "heading: Verdict now\n", "heading: What was found\n", "heading: How long it took\n", "heading: Where it runs in this namespace\n", "link: "+w.irisWeb+"\n")
+	v.looksAt(t, "image", "heading: Verdict now\n", "heading: What was found\n", "heading: How long it took\n", "heading: Where it runs in this namespace\n",
+		"link: "+w.irisWeb+"\n")
 	if clara {
 		tree := strings.Join(v.Texts("ul.tree"), " ")
 		for _, want := range []string{"origin", w.iris + "/good", "valid ClusterVerifier platform", "Signer:"} {
@@ -104,7 +106,8 @@ func (v *viewer) walks(t *testing.T, w *teams, signed, unsigned string) {
 
 	require.Equal(t, http.StatusOK, v.Click(`header a[href$="/whatif"]`))
 	v.Fill("#namespace", w.irisWeb)
-	v.Fill("#text", "{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: strict}, spec: {rules: [{images: ['**'], require: [{anyOf: [audits]}]}]}}")
+	v.Fill("#text", "{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: strict}, spec: {rules: [{images: ['**'], require: [{anyOf: "+
+		"[audits]}]}]}}")
 	require.Equal(t, http.StatusOK, v.Click("main form button"))
 	v.looksAt(t, "whatif", "heading: What if\n", "heading: What would change\n")
 	if clara {
@@ -140,7 +143,8 @@ func (v *viewer) keyboard(t *testing.T) {
 func (v *viewer) guesses(t *testing.T, w *teams, secret canaries) {
 	t.Helper()
 	third := secret.only("the name of a namespace").words()[0]
-	paths := []string{"/search?q=ebr", "/search?q=canary", "/search?q=" + w.zebraWeb, "/?team=" + w.zebra, "/?page=2", "/nowhere", "/assets/none", "/namespaces/", "/namespaces/..%2F" + w.zebraWeb, "/image",
+	paths := []string{"/search?q=ebr", "/search?q=canary", "/search?q=" + w.zebraWeb, "/?team=" + w.zebra, "/?page=2", "/nowhere", "/assets/none", "/namespaces/",
+		"/namespaces/..%2F" + w.zebraWeb, "/image",
 		"/namespaces/" + w.zebra, "/namespaces/" + w.zebraWeb, "/namespaces/" + third, "/namespaces/kube-system"}
 	for _, word := range secret.only("an image that runs", "an image of a Deployment").words() {
 		paths = append(paths, imagePath(w.zebraWeb, w.Registry.Host()+"/"+w.zebra+"/"+word+":v1"), imagePath(w.irisWeb, w.Registry.Host()+"/"+w.zebra+"/"+word+":v1"))
@@ -150,16 +154,19 @@ func (v *viewer) guesses(t *testing.T, w *teams, secret canaries) {
 	}
 	for _, namespace := range []string{w.zebraWeb, third} {
 		v.Open(v.base + "/whatif?namespace=" + namespace)
-		v.Fill("#text", "{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ['**'], require: [{anyOf: [audits]}]}]}}")
+		v.Fill("#text", "{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ['**'], require: "+
+			"[{anyOf: [audits]}]}]}}")
 		v.Click("main form button")
 		v.settled(t, "what if of "+namespace)
 	}
 	// Answers that no view shows.
-	for _, request := range []string{`"/"`, `"/open?token=0"`, `"/s/` + strings.Repeat("0", 64) + `/namespaces/` + w.zebraWeb + `"`, `"` + strings.TrimPrefix(v.base, v.origin) + `/whatif", {method: "POST", body: "%zz"}`} {
+	for _, request := range []string{`"/"`, `"/open?token=0"`, `"/s/` + strings.Repeat("0", 64) + `/namespaces/` + w.zebraWeb + `"`,
+		`"` + strings.TrimPrefix(v.base, v.origin) + `/whatif", {method: "POST", body: "%zz"}`} {
 		browser.Evaluate[int](v.Tab, `fetch(`+request+`).then((r) => r.status)`)
 	}
 	v.path(t, "/namespaces/"+w.irisWeb)
-	v.Eventually(`fetch(location.href).then((r) => fetch(location.href, {cache: "no-store", headers: {"If-None-Match": r.headers.get("ETag")}})).then((r) => r.status === 304)`)
+	v.Eventually(`fetch(location.href).then((r) => fetch(location.href, {cache: "no-store", headers: {"If-None-Match": r.headers.get("ETag")}})).then((r) => ` +
+		`r.status === 304)`)
 	require.Empty(t, v.Complaints())
 }
 

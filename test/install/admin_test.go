@@ -58,8 +58,10 @@ func administer(ctx context.Context, e *suite.Env) (*admin, error) {
 func (a *admin) values(t *testing.T, more ...string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "values.yaml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "provider: {url: \"https://localhost:%d\"}\ntls: {extraDNSNames: [localhost]}\ncrds: {install: false}\npodAnnotations: {test: %q}\n",
-		a.kubelet.port, t.Name()), 0o600))
+	require.NoError(t,
+		os.WriteFile(file,
+			fmt.Appendf(nil, "provider: {url: \"https://localhost:%d\"}\ntls: {extraDNSNames: [localhost]}\ncrds: {install: false}\npodAnnotations: {test: %q}\n",
+				a.kubelet.port, t.Name()), 0o600))
 	args := []string{"--values", file}
 	for _, value := range more {
 		args = append(args, "--set", value)
@@ -157,7 +159,8 @@ func (a *admin) gone(t *testing.T) {
 	})
 	a.kubectl(t).Must(t, "delete", "clusterrole", "landwaiter-reconciler", "--ignore-not-found") // docs/operate/uninstall.md says why it is kept
 	require.NotContains(t, a.kubectl(t).Must(t, "get", "clusterroles,clusterrolebindings", "--output=name"), "landwaiter")
-	require.NoError(t, client.IgnoreNotFound(a.Client.Delete(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: "landwaiter-tls"}})))
+	require.NoError(t,
+		client.IgnoreNotFound(a.Client.Delete(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: "landwaiter-tls"}})))
 }
 
 // overlaid merges values as Helm merges files.

@@ -167,11 +167,13 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 					require.NotContains(t, rule.Resources, "secrets", name)
 					require.True(t, role.Name == "landwaiter-operator" || !slices.Contains(rule.Resources, "serviceaccounts"), name)
 				}
-				require.True(t, !bound[role.Name] || role.Name == "landwaiter-operator" || !slices.Contains(rule.Resources, "configmaps"), name) // the operator writes them in namespaces of Tenants
+				// the operator writes them in namespaces of Tenants
+				require.True(t, !bound[role.Name] || role.Name == "landwaiter-operator" || !slices.Contains(rule.Resources, "configmaps"), name)
 			}
 			for label := range role.Labels {
 				if role.Name == "landwaiter-report-reader" {
-					require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{"openreports.io"}, Resources: []string{"reports"}, Verbs: []string{"get", "list", "watch"}}}, role.Rules)
+					require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{"openreports.io"}, Resources: []string{"reports"}, Verbs: []string{"get", "list", "watch"}}},
+						role.Rules)
 				} else if strings.HasPrefix(label, "rbac.authorization.k8s.io/") {
 					require.Equal(t, "rbac.authorization.k8s.io/aggregate-to-admin", label)
 					require.Equal(t, "landwaiter-rules-writer", role.Name)
@@ -203,7 +205,8 @@ func TestReportsAddTheRightsThatTheyNeedAndNoOthers(t *testing.T) {
 			more = append(more, strings.TrimPrefix(rule, "landwaiter "))
 		}
 	}
-	require.Equal(t, []string{"get events", "list events", "watch events", "get reports", "list reports", "watch reports", "create reports", "update reports", "patch reports", "delete reports"}, more)
+	require.Equal(t, []string{"get events", "list events", "watch events", "get reports", "list reports", "watch reports", "create reports", "update reports",
+		"patch reports", "delete reports"}, more)
 	require.Subset(t, rules("--set", "reports.enabled=true"), warm, "what runs is watched")
 }
 
@@ -302,9 +305,11 @@ func TestProvidersAreMadeByTheProgram(t *testing.T) {
 
 func TestAnAddressThatNoCertificateCanHaveIsRefused(t *testing.T) {
 	for value, ok := range map[string]bool{
-		"https://127.0.0.1:8443": true, "https://[::1]:8443": true, "https://[fd00::1]": true, "https://landwaiter.example.com:8443": true, "https://landwaiter": true,
-		"https://::1:8443": false, "https://fd00::1": false, "https://[::1": false, "https://127.0.0.256:8443": false, "https://1.2.3:8443": false, "https://a_b:8443": false,
-		"https://host:0": false, "https://host:65536": false, "https://host/path": false, "https://user@host": false, "http://host": false, "host:8443": false,
+		"https://127.0.0.1:8443": true, "https://[::1]:8443": true, "https://[fd00::1]": true, "https://landwaiter.example.com:8443": true,
+		"https://landwaiter": true,
+		"https://::1:8443":   false, "https://fd00::1": false, "https://[::1": false, "https://127.0.0.256:8443": false, "https://1.2.3:8443": false,
+		"https://a_b:8443": false,
+		"https://host:0":   false, "https://host:65536": false, "https://host/path": false, "https://user@host": false, "http://host": false, "host:8443": false,
 	} {
 		_, err := suite.Chart(t.Context(), "landwaiter", "--set-string", "provider.url="+value)
 		if ok {
@@ -314,8 +319,11 @@ func TestAnAddressThatNoCertificateCanHaveIsRefused(t *testing.T) {
 		}
 	}
 	for value, ok := range map[string]bool{
-		"127.0.0.1": true, "::1": true, "fd00::a": true, "::ffff:10.0.0.1": true, "*.example.com": true, "host": true, "xn--bcher-kva.example": true, "3com.example": true,
-		"[::1]": false, "fe80::1%eth0": false, "host:8443": false, "https://host": false, "10.0.0.0/8": false, "1.2.3": false, "a b": false, "bücher.example": false, "-a": false, "a..b": false,
+		"127.0.0.1": true, "::1": true, "fd00::a": true, "::ffff:10.0.0.1": true, "*.example.com": true, "host": true, "xn--bcher-kva.example": true,
+		"3com.example": true,
+		"[::1]":        false, "fe80::1%eth0": false, "host:8443": false, "https://host": false, "10.0.0.0/8": false, "1.2.3": false, "a b": false,
+		"bücher.example": false,
+		"-a":             false, "a..b": false,
 	} {
 		_, err := suite.Chart(t.Context(), "landwaiter", "--set-string", "tls.extraDNSNames[0]="+value)
 		if ok {
@@ -331,7 +339,8 @@ func TestARoleForAProviderIsForNoOther(t *testing.T) {
 	found := 0
 	for _, role := range as[rbacv1.ClusterRole](t, objects, "ClusterRole") {
 		for _, rule := range role.Rules {
-			if !slices.Contains(rule.Resources, "providers") || !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) }) {
+			if !slices.Contains(rule.Resources, "providers") ||
+				!slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) }) {
 				continue
 			}
 			found++
@@ -351,17 +360,20 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 		"extraVolumes: provider-ca is there twice, or is a volume of the chart":                          {"extraVolumes[0].name=provider-ca"},
 		"breakGlass.enabled needs guardrails.enabled":                                                    {"breakGlass.enabled=true"},
 		"operator.enabled needs guardrails.enabled":                                                      {"operator.enabled=true"},
-		"operator.mutation needs mutation.enabled":                                                       {"operator.enabled=true", "guardrails.enabled=true", "operator.mutation=true"},
-		"operator.clusterRoles: cluster-admin in a namespace":                                            {"operator.clusterRoles={mine,cluster-admin}"},
-		"at '/reconciler/pieces/0': value must be one of":                                                {"reconciler.pieces={everything}"},
-		"at '/operator/clusterRoles/0': 'system:node' does not match":                                    {"operator.clusterRoles={system:node}"},
-		"mutation.enabled needs provider.create":                                                         {"provider.create=false", "tls.rotate=false", "mutation.enabled=true"},
-		"redis.existingSecret.name is needed":                                                            {"redis.url=redis://h"},
-		"each name a Redis: use one":                                                                     {"redis.url=redis://h", "redis.install=true", "redis.existingSecret.name=s"},
-		"tls.caBundle is for tls.rotate=false":                                                           {"tls.caBundle=-----BEGIN CERTIFICATE-----"},
-		"additional properties 'replica' not allowed":                                                    {"replica=3"},
-		"additional properties 'secretname' not allowed":                                                 {"tls.secretname=x"},
-		"at '/provider/verifyTimeoutSeconds': minimum: got 0, want 1":                                    {"provider.verifyTimeoutSeconds=0"},
+		"operator.mutation needs mutation.enabled": {"operator.enabled=true", "guardrails.enabled=true",
+			"operator.mutation=true"},
+		"operator.clusterRoles: cluster-admin in a namespace":         {"operator.clusterRoles={mine,cluster-admin}"},
+		"at '/reconciler/pieces/0': value must be one of":             {"reconciler.pieces={everything}"},
+		"at '/operator/clusterRoles/0': 'system:node' does not match": {"operator.clusterRoles={system:node}"},
+		"mutation.enabled needs provider.create": {"provider.create=false", "tls.rotate=false",
+			"mutation.enabled=true"},
+		"redis.existingSecret.name is needed": {"redis.url=redis://h"},
+		"each name a Redis: use one": {"redis.url=redis://h", "redis.install=true",
+			"redis.existingSecret.name=s"},
+		"tls.caBundle is for tls.rotate=false":                        {"tls.caBundle=-----BEGIN CERTIFICATE-----"},
+		"additional properties 'replica' not allowed":                 {"replica=3"},
+		"additional properties 'secretname' not allowed":              {"tls.secretname=x"},
+		"at '/provider/verifyTimeoutSeconds': minimum: got 0, want 1": {"provider.verifyTimeoutSeconds=0"},
 		"at '/log/level'":                 {"log.level=loud"},
 		"at '/secretAccess/namespaces/0'": {"secretAccess.namespaces={Team_A}"},
 	} {
@@ -408,12 +420,15 @@ func TestGuardrailsForKustomizeAreTheCharts(t *testing.T) {
 
 // everythingOn has each part of the chart.
 func everythingOn(more ...string) []string {
-	return append([]string{"--values", "testdata/everything.yaml", "--set", "guardrails.enabled=true,operator.enabled=true,redis.install=true,redis.existingSecret.urlKey="}, more...)
+	return append([]string{"--values", "testdata/everything.yaml", "--set",
+		"guardrails.enabled=true,operator.enabled=true,redis.install=true,redis.existingSecret.urlKey="}, more...)
 }
 
 // OpenShift's SCC restricted-v2 refuses a pod that names a user outside of the range of its namespace.
 func TestPodsNameNoUserIfTheValuesDoNot(t *testing.T) {
-	objects := render(t, everythingOn("--set", "podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null,redis.podSecurityContext.runAsUser=null,redis.podSecurityContext.runAsGroup=null")...)
+	objects := render(t,
+		everythingOn("--set",
+			"podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null,redis.podSecurityContext.runAsUser=null,redis.podSecurityContext.runAsGroup=null")...)
 	deployments := as[appsv1.Deployment](t, objects, "Deployment")
 	require.Len(t, deployments, 3)
 	for _, d := range deployments {
@@ -444,7 +459,8 @@ func TestTheCollectorsLimitFollowsTheMemoryLimit(t *testing.T) {
 		}
 		return ""
 	}
-	for memory, want := range map[string]string{"512Mi": "400MiB", "1Gi": "800MiB", "1.5Gi": "1200MiB", "1G": "745MiB", "524288k": "390MiB", "1073741824": "800MiB", "null": ""} {
+	for memory, want := range map[string]string{"512Mi": "400MiB", "1Gi": "800MiB", "1.5Gi": "1200MiB", "1G": "745MiB", "524288k": "390MiB",
+		"1073741824": "800MiB", "null": ""} {
 		require.Equal(t, want, limit("landwaiter", "--set", "resources.limits.memory="+memory), memory)
 		require.Equal(t, want, limit("landwaiter-operator", "--set", "operator.resources.limits.memory="+memory), memory)
 	}

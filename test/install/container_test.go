@@ -102,7 +102,8 @@ func (c container) bundle(t *testing.T) string {
 	}
 	spec.Process["capabilities"] = none
 	spec.Root = map[string]any{"path": c.image.rootfs, "readonly": *c.security.container(t).SecurityContext.ReadOnlyRootFilesystem}
-	kept := []map[string]any{{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": []string{"nosuid", "nodev", "noexec", "mode=1777", "size=16m"}}}
+	kept := []map[string]any{{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs",
+		"options": []string{"nosuid", "nodev", "noexec", "mode=1777", "size=16m"}}}
 	for _, mount := range spec.Mounts {
 		if mount["type"] != "cgroup" { // not every machine has it, and nothing reads it
 			kept = append(kept, mount)
@@ -125,7 +126,8 @@ func (c container) bundle(t *testing.T) string {
 func (c container) start(t *testing.T) *running {
 	t.Helper()
 	require.Zero(t, os.Getuid(), "runc needs root here: run make nightly as root")
-	r := &running{id: "landwaiter-" + strings.ToLower(rand.Text()), state: t.TempDir(), log: filepath.Join(t.TempDir(), "log"), ended: make(chan struct{}), user: c.image.config.User}
+	r := &running{id: "landwaiter-" + strings.ToLower(rand.Text()), state: t.TempDir(), log: filepath.Join(t.TempDir(), "log"), ended: make(chan struct{}),
+		user: c.image.config.User}
 	log, err := os.Create(r.log)
 	require.NoError(t, err)
 	defer log.Close()
@@ -172,7 +174,8 @@ func (r *running) requireConfined(t *testing.T) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", state.PID))
 	require.NoError(t, err)
 	uid, gid, _ := strings.Cut(r.user, ":")
-	for _, line := range []string{"Uid:" + strings.Repeat("\t"+uid, 4), "Gid:" + strings.Repeat("\t"+gid, 4), "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1"} {
+	for _, line := range []string{"Uid:" + strings.Repeat("\t"+uid, 4), "Gid:" + strings.Repeat("\t"+gid, 4), "CapEff:\t0000000000000000",
+		"CapBnd:\t0000000000000000", "NoNewPrivs:\t1"} {
 		require.Contains(t, string(status), line+"\n")
 	}
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", state.PID))

@@ -150,14 +150,17 @@ var observedServer = suite.Once(parts, func(ctx context.Context, e *suite.Env) (
 	e.OnStop(redis.Kill)
 	err = errors.Join(os.WriteFile(key, fixture.NewSealKey(), 0o600),
 		os.WriteFile(filepath.Join(resources, "broken.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: team-broken}\n---\n"+
-			"apiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-broken}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"), 0o600),
-		os.WriteFile(filepath.Join(resources, "team.yaml"), []byte("apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: a}\nspec: {homeNamespace: team-a}\n---\n"+
-			"apiVersion: landwaiter.dev/v1beta1\nkind: ClusterQuota\nmetadata: {name: gold}\nspec: {tenants: [a], maxInFlight: 64}\n"), 0o600))
+			"apiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-broken}\nspec: {type: PublicKeys, source: {inline: "+
+			"rubbish}}\n"), 0o600),
+		os.WriteFile(filepath.Join(resources, "team.yaml"),
+			[]byte("apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: a}\nspec: {homeNamespace: team-a}\n---\n"+
+				"apiVersion: landwaiter.dev/v1beta1\nkind: ClusterQuota\nmetadata: {name: gold}\nspec: {tenants: [a], maxInFlight: 64}\n"), 0o600))
 	if err != nil {
 		return nil, err
 	}
-	server, err := e.Server(ctx, suite.ServerOptions{Binary: suite.LandwaiterServer, Args: []string{"--config-dir", resources, "--client-name", gatekeeper.ClientName,
-		"--redis-url", redis.URL, "--redis-key-file", key, "--ttl", "tag=200ms"}})
+	server, err := e.Server(ctx,
+		suite.ServerOptions{Binary: suite.LandwaiterServer, Args: []string{"--config-dir", resources, "--client-name", gatekeeper.ClientName,
+			"--redis-url", redis.URL, "--redis-key-file", key, "--ttl", "tag=200ms"}})
 	return &observed{server, made}, err
 })
 

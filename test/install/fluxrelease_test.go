@@ -63,8 +63,11 @@ var flows = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*flowing,
 		return nil, err
 	}
 	e.OnStop(started.Stop)
-	return &flowing{a, repository}, a.Apply(ctx, suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: %s, name: fleet}, spec: {interval: 1h, url: %q, ref: {branch: %s}}}",
-		suite.System, repository.URL(), flux.Branch))
+	return &flowing{a, repository},
+		a.Apply(ctx,
+			suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: %s, name: fleet}, spec: {interval: 1h, url: %q, ref: "+
+				"{branch: %s}}}",
+				suite.System, repository.URL(), flux.Branch))
 })
 
 // read merges the files of values that arguments of helm name.
@@ -126,7 +129,8 @@ func (f *flowing) settled(t *testing.T, commit string) {
 // withoutDrift checks that Flux saw nothing in the cluster that is not as the chart says: what Landwaiter itself writes is no drift.
 func (f *flowing) withoutDrift(t *testing.T) {
 	t.Helper()
-	events := f.kubectl(t).Must(t, "get", "events", "--namespace", suite.System, "--field-selector", "involvedObject.kind=HelmRelease", "--output", `go-template={{range .items}}{{.reason}}: {{.message}}{{"\n"}}{{end}}`)
+	events := f.kubectl(t).Must(t, "get", "events", "--namespace", suite.System, "--field-selector", "involvedObject.kind=HelmRelease", "--output",
+		`go-template={{range .items}}{{.reason}}: {{.message}}{{"\n"}}{{end}}`)
 	require.NotContains(t, events, "Drift")
 	require.Contains(t, events, "UpgradeSucceeded", "Flux writes events at all")
 }

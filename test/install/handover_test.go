@@ -42,7 +42,8 @@ func TestWhatHelmKeepsOutlivesItsSwitch(t *testing.T) {
 	}
 	for _, c := range handed {
 		before := a.uids(t, c.kinds)
-		a.kubectl(t).Must(t, "annotate", c.kinds, "--all-namespaces", "--selector=app.kubernetes.io/instance=landwaiter", "--overwrite", "helm.sh/resource-policy=keep")
+		a.kubectl(t).Must(t, "annotate", c.kinds, "--all-namespaces", "--selector=app.kubernetes.io/instance=landwaiter", "--overwrite",
+			"helm.sh/resource-policy=keep")
 		ran(t, w.apply(t, values(c.value+"=false")))
 		a.rolledOut(t)
 		require.Equal(t, before, a.uids(t, c.kinds), "%s: off", c.value)

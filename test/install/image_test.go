@@ -154,7 +154,8 @@ func verifiesItself(t *testing.T, registry *fixture.Registry, own fixture.Image,
 	c := container{image: unpacked, security: chart, mounts: map[string]string{
 		"/rules": readableFor(t, unpacked, writeRules(t, registry, key)), "/certificates": readableFor(t, unpacked, certificates)}}
 	c.args = append(chart.args(t), "--config-dir=/rules", "--tls-dir=/certificates", "--client-ca=/certificates/ca.crt",
-		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2]))
+		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]),
+		fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2]))
 	running := c.start(t)
 	running.await(t, func(ctx context.Context) error {
 		_, err := stack.Get(ctx, fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[1]))

@@ -118,7 +118,8 @@ func requireValidNames(t *testing.T, objects []*unstructured.Unstructured) {
 }
 
 func TestEveryVersionOfTheChartMakesValidLabelsAndTags(t *testing.T) {
-	for _, version := range []string{"0.1.0+92d58e7aca7a", "0.1.0-" + strings.Repeat("a", 70), "0.1.0-" + strings.Repeat("a", 45) + "." + strings.Repeat("b", 90)} {
+	for _, version := range []string{"0.1.0+92d58e7aca7a", "0.1.0-" + strings.Repeat("a", 70),
+		"0.1.0-" + strings.Repeat("a", 45) + "." + strings.Repeat("b", 90)} {
 		objects, err := suite.Render(t.Context(), changed(t, version, version), monitored("--set", "image.digest=")...)
 		require.NoError(t, err)
 		requireValidNames(t, objects)
@@ -130,7 +131,8 @@ func TestEveryNameOfAReleaseMakesValidNames(t *testing.T) {
 		"my.release": "my-release-landwaiter", "1": "landwaiter-1", "1.landwaiter": "landwaiter-1-landwaiter", "landwaiter": "landwaiter",
 		"true": "true-landwaiter", strings.Repeat("a", 39) + ".b": strings.Repeat("a", 39), strings.Repeat("a", 53): strings.Repeat("a", 40),
 	} {
-		text := helm(t).Must(t, append([]string{"template", release, chart, "--namespace", "1e3", "--set", "image.digest="}, monitored("--set", "fullnameOverride=")...)...)
+		text := helm(t).
+			Must(t, append([]string{"template", release, chart, "--namespace", "1e3", "--set", "image.digest="}, monitored("--set", "fullnameOverride=")...)...)
 		objects := decoded(t, text)
 		requireValidNames(t, objects)
 		for _, d := range as[appsv1.Deployment](t, objects, "Deployment") {
@@ -141,7 +143,8 @@ func TestEveryNameOfAReleaseMakesValidNames(t *testing.T) {
 }
 
 func TestNamesInValuesAreThoseThatKubernetesTakes(t *testing.T) {
-	for _, set := range []string{"nameOverride=Landwaiter", "nameOverride=" + strings.Repeat("a", 64), "nameOverride=1", "nameOverride=a.b", "fullnameOverride=a_b",
+	for _, set := range []string{"nameOverride=Landwaiter", "nameOverride=" + strings.Repeat("a", 64), "nameOverride=1", "nameOverride=a.b",
+		"fullnameOverride=a_b",
 		"fullnameOverride=1", "fullnameOverride=true", "fullnameOverride=" + strings.Repeat("a", 41)} {
 		value, _, _ := strings.Cut(set, "=")
 		_, err := suite.Chart(t.Context(), "landwaiter", "--set-string", set)

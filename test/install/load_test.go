@@ -43,7 +43,8 @@ func (a *admin) loaded(t *testing.T) *load {
 	namespace := suite.Fresh("loaded")
 	suite.Eventually(t, func(context.Context) error {
 		result := a.kubectl(t).Run(t, fmt.Sprintf(`{"apiVersion":"constraints.gatekeeper.sh/v1beta1","kind":"VerifiedImages","metadata":{"name":"loaded"},
-			"spec":{"match":{"kinds":[{"apiGroups":[""],"kinds":["Pod"]}],"namespaces":[%q]},"parameters":{"provider":"landwaiter-verdict"}}}`, namespace), "apply", "--filename", "-")
+			"spec":{"match":{"kinds":[{"apiGroups":[""],"kinds":["Pod"]}],"namespaces":[%q]},"parameters":{"provider":"landwaiter-verdict"}}}`, namespace), "apply",
+			"--filename", "-")
 		if result.Code != 0 {
 			return fmt.Errorf("%s", result.Stderr)
 		}
@@ -127,8 +128,9 @@ func (a *admin) given(t *testing.T, name string) []string {
 	require.NoError(t, err)
 	certificate, err := authority.IssueServer("127.0.0.1", "::1", "localhost")
 	require.NoError(t, err)
-	require.NoError(t, a.Client.Create(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: name}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{"tls.crt": certificate.CertificatePEM, "tls.key": certificate.KeyPEM}}))
+	require.NoError(t,
+		a.Client.Create(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: name}, Type: corev1.SecretTypeTLS,
+			Data: map[string][]byte{"tls.crt": certificate.CertificatePEM, "tls.key": certificate.KeyPEM}}))
 	t.Cleanup(func() {
 		require.NoError(t, a.Client.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: name}}))
 	})

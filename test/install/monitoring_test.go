@@ -35,7 +35,8 @@ func readers(t *testing.T, args ...string) (from []networkingv1.NetworkPolicyPee
 
 func TestTheNetworkPolicyLetsThroughTheScrapesThatTheChartAsksFor(t *testing.T) {
 	anyPod := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}
-	named := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "monitoring"}}}}
+	named := []networkingv1.NetworkPolicyPeer{
+		{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "monitoring"}}}}
 	monitor, from := "serviceMonitor.enabled=true", `networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=monitoring`
 	for name, c := range map[string]struct {
 		sets []string

@@ -184,7 +184,8 @@ func (n *node) sync(ctx context.Context, pod *corev1.Pod, part string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if pod.Spec.NodeName == "" {
-		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}
 		_ = n.w.Client.SubResource("binding").Create(ctx, pod, binding)
 		return
 	}

@@ -33,7 +33,8 @@ type otherwise struct {
 // withoutLandwaiter are the recommended values, but for Landwaiter's namespace.
 func withoutLandwaiter() []string {
 	const namespaces = `ExemptNamespacesLabels={"kubernetes.io/metadata.name":["kube-system","kube-node-lease"]}`
-	return []string{"--values", root + "/config/gatekeeper/values.yaml", "--set-json", "validatingWebhook" + namespaces, "--set-json", "mutatingWebhook" + namespaces}
+	return []string{"--values", root + "/config/gatekeeper/values.yaml", "--set-json", "validatingWebhook" + namespaces, "--set-json",
+		"mutatingWebhook" + namespaces}
 }
 
 func (o otherwise) apply(t *testing.T, w *coldCluster) {
@@ -42,10 +43,12 @@ func (o otherwise) apply(t *testing.T, w *coldCluster) {
 	t.Cleanup(func() {
 		require.NoError(t, w.UseWebhooks(context.Background(), was, w.front.port()))
 		w.typed(context.Background(), t, "kubectl label --overwrite namespace landwaiter-system admission.gatekeeper.sh/ignore=landwaiter")
-		w.typed(context.Background(), t, "kubectl apply --server-side --force-conflicts --field-manager=landwaiter-test --filename "+root+"/library/verified-images/samples/constraint.yaml")
+		w.typed(context.Background(), t, "kubectl apply --server-side --force-conflicts --field-manager=landwaiter-test --filename "+root+
+			"/library/verified-images/samples/constraint.yaml")
 	})
 	if o.included {
-		w.shell(t, `kubectl patch verifiedimages verified-images --type=merge --patch '{"spec": {"match": {"excludedNamespaces": ["kube-system", "gatekeeper-system"]}}}'`)
+		w.shell(t, `kubectl patch verifiedimages verified-images --type=merge --patch '{"spec": {"match": {"excludedNamespaces": ["kube-system", `+
+			`"gatekeeper-system"]}}}'`)
 	}
 	if o.unlabelled {
 		w.shell(t, "kubectl label namespace landwaiter-system admission.gatekeeper.sh/ignore-")

@@ -153,7 +153,8 @@ func (r *reader) rotates(t *testing.T) {
 func (r *reader) substitutions() []page.Substitution {
 	return []page.Substitution{
 		{Page: "helm install landwaiter charts/landwaiter", Test: "helm install landwaiter charts/landwaiter --values stand-in.yaml",
-			Why: "Gatekeeper runs outside of the cluster, and reaches Landwaiter at localhost; denials are cached for a second, since the test waits for changed verdicts"},
+			Why: "Gatekeeper runs outside of the cluster, and reaches Landwaiter at localhost; denials are cached for a second, since the test waits for " +
+				"changed verdicts"},
 		{Page: "bin/landwaiter check", Test: "landwaiter check", Why: "the program is built elsewhere"},
 		{Page: "registry.example.com", Test: r.registry.Host(), Why: "a registry with TLS and a login, on 127.0.0.1"},
 	}
@@ -239,7 +240,8 @@ func (r *reader) installGatekeeper(ctx context.Context, b page.Block) (string, e
 		return "", err
 	}
 	output, err := r.runner.Bash(ctx, strings.TrimSpace(strings.ReplaceAll(install, "gatekeeper/gatekeeper", chart+" --no-hooks"))+
-		" --set externaldataProviderResponseCacheTTL=1s\nkubectl label namespace gatekeeper-system admission.gatekeeper.sh/ignore=no-self-managing pod-security.kubernetes.io/enforce=restricted\n")
+		" --set externaldataProviderResponseCacheTTL=1s\nkubectl label namespace gatekeeper-system admission.gatekeeper.sh/ignore=no-self-managing "+
+		"pod-security.kubernetes.io/enforce=restricted\n")
 	if err != nil {
 		return output, err
 	}
@@ -269,7 +271,8 @@ const later = "example.com/later"
 // laterVersion makes the checkout one of a later version, or of the version before.
 func (r *reader) laterVersion(t *testing.T, yes bool) {
 	t.Helper()
-	for _, name := range []string{"charts/landwaiter/Chart.yaml", "charts/landwaiter/files/crds/landwaiter.dev_verifiers.yaml", "library/verified-images/template.yaml"} {
+	for _, name := range []string{"charts/landwaiter/Chart.yaml", "charts/landwaiter/files/crds/landwaiter.dev_verifiers.yaml",
+		"library/verified-images/template.yaml"} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
 		if yes {

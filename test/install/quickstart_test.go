@@ -35,7 +35,9 @@ func (r *reader) followQuickStart(t *testing.T) {
 	before := r.gatekeeperObjects(t)
 
 	r.follow(t, quickStart, "", "1. Install Landwaiter")
-	r.bash(t, "kubectl apply -f - <<EOF\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: loopback}, spec: {registries: [registry.example.com]}}\nEOF") // on a private address
+	// on a private address
+	r.bash(t, "kubectl apply -f - <<EOF\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: loopback}, spec: {registries: "+
+		"[registry.example.com]}}\nEOF")
 	r.follow(t, quickStart, "2. Require a signature", "3. Make Gatekeeper ask")
 	suite.Eventually(t, func(ctx context.Context) error { // the page says that it takes seconds
 		output, err := r.runner.Bash(ctx, "kubectl run early --namespace demo --image nginx:1.29 --dry-run=server")
@@ -51,7 +53,8 @@ func (r *reader) followQuickStart(t *testing.T) {
 	r.follow(t, quickStart, "Clean up")
 	r.complete(t, quickStart)
 	suite.Eventually(t, func(context.Context) error { // Kubernetes deletes Providers after their roles
-		left := r.bash(t, "kubectl get namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,constrainttemplates,providers.externaldata.gatekeeper.sh -o name")
+		left := r.bash(t,
+			"kubectl get namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,constrainttemplates,providers.externaldata.gatekeeper.sh -o name")
 		for _, name := range []string{"landwaiter", "verifiedimages", "namespace/demo"} {
 			if strings.Contains(left, name) {
 				return errors.New("left: " + left)
@@ -74,7 +77,8 @@ func (r *reader) hasGatekeeper(t *testing.T) {
 // gatekeeperObjects are the settings of Gatekeeper that an installation could change.
 func (r *reader) gatekeeperObjects(t *testing.T) string {
 	t.Helper()
-	return r.bash(t, `kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations --selector gatekeeper.sh/system=yes -o jsonpath='{range .items[*]}{.webhooks[*].failurePolicy}{" "}{.webhooks[*].timeoutSeconds}{"\n"}{end}'
+	return r.bash(t,
+		`kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations --selector gatekeeper.sh/system=yes -o jsonpath='{range .items[*]}{.webhooks[*].failurePolicy}{" "}{.webhooks[*].timeoutSeconds}{"\n"}{end}'
 kubectl get deployments --namespace gatekeeper-system -o jsonpath='{range .items[*]}{.metadata.generation}{" "}{.spec.template.spec.containers[0].args}{"\n"}{end}'
 kubectl get namespaces gatekeeper-system kube-system default -o jsonpath='{range .items[*]}{.metadata.labels}{"\n"}{end}'`)
 }

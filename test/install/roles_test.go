@@ -27,13 +27,16 @@ func TestTheChartRendersTheRolesOfItsTable(t *testing.T) {
 	for name, row := range rbac.Described(string(readme)) {
 		want[name] = row.Gets
 	}
-	args := []string{"--set", "reports.enabled=true,guardrails.enabled=true,operator.enabled=true,operator.flux=true,operator.mutation=true,mutation.enabled=true,warmUp.enabled=true,provider.ratify=true"}
+	args := []string{"--set",
+		"reports.enabled=true,guardrails.enabled=true,operator.enabled=true,operator.flux=true,operator.mutation=true,mutation.enabled=true,warmUp.enabled=true," +
+			"provider.ratify=true"}
 	for _, role := range as[rbacv1.ClusterRole](t, render(t, args...), "ClusterRole") {
 		found[rbac.RowOf(role.Name)] = role.Annotations["kubernetes.io/description"]
 	}
 	require.Equal(t, want, found)
 	for _, binding := range as[rbacv1.ClusterRoleBinding](t, render(t, args...), "ClusterRoleBinding") {
-		require.Contains(t, []string{"landwaiter", "landwaiter-operator", "landwaiter-operated-tenants", "landwaiter-PATH-provider"}, rbac.RowOf(binding.RoleRef.Name), "the chart binds no role for people")
+		require.Contains(t, []string{"landwaiter", "landwaiter-operator", "landwaiter-operated-tenants", "landwaiter-PATH-provider"},
+			rbac.RowOf(binding.RoleRef.Name), "the chart binds no role for people")
 	}
 }
 
@@ -61,7 +64,8 @@ func TestPiecesAndTheRolesThatTheOperatorMayBindAreThoseOfTheValues(t *testing.T
 		return names
 	}
 	require.Equal(t, []string{"landwaiter-reconciler-base"}, piecesOf())
-	require.ElementsMatch(t, []string{"landwaiter-reconciler-base", "landwaiter-reconciler-monitors", "landwaiter-reconciler-flux-images"}, piecesOf("--set", "reconciler.pieces={flux-images,monitors}"))
+	require.ElementsMatch(t, []string{"landwaiter-reconciler-base", "landwaiter-reconciler-monitors", "landwaiter-reconciler-flux-images"},
+		piecesOf("--set", "reconciler.pieces={flux-images,monitors}"))
 
 	objects := render(t, "--set", "guardrails.enabled=true,operator.enabled=true,operator.clusterRoles={team.role,admin}")
 	want := []string{"admin", "edit", "view", "landwaiter-reconciler", "landwaiter-reference-reader", "team.role"}

@@ -39,7 +39,8 @@ func (r *reader) writesRules(t *testing.T) {
 	own := regexp.MustCompile(`(?s) *-----BEGIN PUBLIC KEY-----.*-----END PUBLIC KEY-----\n`).
 		ReplaceAllString(resources.Text, "      "+strings.ReplaceAll(strings.TrimSpace(string(public)), "\n", "\n      ")+"\n")
 	require.NotEqual(t, resources.Text, own)
-	require.NoError(t, os.WriteFile(filepath.Join(r.runner.Dir, "iris/iris-blue-trust.yaml"), []byte(strings.ReplaceAll(own, "registry.example.com", r.registry.Host())), 0o600))
+	require.NoError(t,
+		os.WriteFile(filepath.Join(r.runner.Dir, "iris/iris-blue-trust.yaml"), []byte(strings.ReplaceAll(own, "registry.example.com", r.registry.Host())), 0o600))
 	r.bash(t, inTeams+blocks["3. Find mistakes"][0].Text)
 	r.bash(t, inTeams+blocks["4. See what would be denied"][0].Text)
 	applied := blocks["5. Apply the rule"]
@@ -58,7 +59,8 @@ func (r *reader) writesRules(t *testing.T) {
 	command := regexp.MustCompile(`cosign sign --key \S+ --use-signing-config=false --tlog-upload=false \S+@sha256:[0-9a-f]{64}`).FindString(said)
 	require.NotEmpty(t, command, said)
 	before, _, _ := strings.Cut(sign.Text, "@")
-	require.Equal(t, strings.ReplaceAll(before, "registry.example.com", r.registry.Host()), strings.Replace(strings.Split(command, "@")[0], "--key KEY", "--key cosign.key", 1), "the page shows the command that the output ends with")
+	require.Equal(t, strings.ReplaceAll(before, "registry.example.com", r.registry.Host()),
+		strings.Replace(strings.Split(command, "@")[0], "--key KEY", "--key cosign.key", 1), "the page shows the command that the output ends with")
 	dryRun := blocks["7. See it in the cluster"][0]
 	denied, err := r.runner.Bash(t.Context(), inTeams+strings.Replace(dryRun.Text, "iris-blue/web:v1", "iris-blue/unsigned:v1", 1))
 	require.Error(t, err)

@@ -24,7 +24,8 @@ func TestProvidersOutliveTheirValueIfTheirOwnersAreKept(t *testing.T) {
 	a.trusted(t, "landwaiter-verdict", "landwaiter-audit")
 	a.rolledOut(t)
 	lasting := a.lasting(t)
-	for value, args := range map[string][]string{"provider.create": a.values(t, "provider.create=false,tls.rotate=false,tls.secretName=landwaiter-tls"), "rbac.create": a.values(t, "rbac.create=false")} {
+	for value, args := range map[string][]string{"provider.create": a.values(t, "provider.create=false,tls.rotate=false,tls.secretName=landwaiter-tls"),
+		"rbac.create": a.values(t, "rbac.create=false")} {
 		refused := w.apply(t, args)
 		require.NotZero(t, refused.Code, "the Providers would go")
 		require.Contains(t, refused.Stderr, value+": without it, Helm deletes ClusterRole landwaiter-verdict-provider")

@@ -104,21 +104,34 @@ func TestTheTenantChartRefusesWhatTheRendererRefuses(t *testing.T) {
 		tenants []any
 		want    string
 	}{
-		"a name that is no label":               {[]any{map[string]any{"name": "Web"}}, "name"},
-		"a field that is none":                  {one(map[string]any{"homes": "web"}), "homes"},
-		"a Tenant twice":                        {append(one(map[string]any{}), one(map[string]any{})...), "web is there twice"},
-		"a namespace of two Tenants":            {append(one(map[string]any{}), map[string]any{"name": "other", "namespaces": []any{"web"}}), "web and other both have namespace web"},
-		"a home namespace of the system":        {one(map[string]any{"homeNamespace": "kube-system"}), "kube-system is a namespace of the system"},
-		"a prefix of the system":                {one(map[string]any{"namespacePrefix": "kube-"}), "is a namespace of the system"},
-		"a prefix of Flux's namespace":          {one(map[string]any{"namespacePrefix": "flux-"}), "covers namespaces of the system"},
-		"a group of the system":                 {one(map[string]any{"access": map[string]any{"admins": []any{map[string]any{"kind": "Group", "name": "system:masters"}}}}), "belong to the system"},
-		"an account without a namespace":        {one(map[string]any{"access": map[string]any{"admins": []any{map[string]any{"kind": "ServiceAccount", "name": "bot"}}}}), "set namespace for a ServiceAccount"},
-		"developers with no place to work":      {one(map[string]any{"access": map[string]any{"developers": developer}}), "developers and viewers have no permissions in the home namespace web"},
-		"namespaces to make without a prefix":   {one(map[string]any{"reconciler": map[string]any{"createNamespaces": true}}), "needs namespacePrefix"},
-		"a variable that Flux would not take":   {one(map[string]any{"reconciler": map[string]any{"variables": map[string]any{"a-b": "x"}}}), "is not the name of a variable"},
-		"variables of no Secret":                {one(map[string]any{"reconciler": map[string]any{"variablesFrom": []any{map[string]any{"secretRef": map[string]any{"name": "A b"}}}}}), "is not the name of a Secret"},
-		"variables of a Secret twice":           {one(map[string]any{"reconciler": map[string]any{"variablesFrom": []any{map[string]any{"secretRef": map[string]any{"name": "app"}}, map[string]any{"secretRef": map[string]any{"name": "app"}, "optional": true}}}}), "Secret app is named twice"},
-		"a URL with credentials":                {one(map[string]any{"reconciler": map[string]any{"source": map[string]any{"url": "https://me@example.com/x"}}}), "begin the URL with"},
+		"a name that is no label": {[]any{map[string]any{"name": "Web"}}, "name"},
+		"a field that is none":    {one(map[string]any{"homes": "web"}), "homes"},
+		"a Tenant twice":          {append(one(map[string]any{}), one(map[string]any{})...), "web is there twice"},
+		"a namespace of two Tenants": {append(one(map[string]any{}), map[string]any{"name": "other", "namespaces": []any{"web"}}),
+			"web and other both have namespace web"},
+		"a home namespace of the system": {one(map[string]any{"homeNamespace": "kube-system"}), "kube-system is a namespace of the system"},
+		"a prefix of the system":         {one(map[string]any{"namespacePrefix": "kube-"}), "is a namespace of the system"},
+		"a prefix of Flux's namespace":   {one(map[string]any{"namespacePrefix": "flux-"}), "covers namespaces of the system"},
+		"a group of the system": {
+			one(map[string]any{"access": map[string]any{"admins": []any{map[string]any{"kind": "Group", "name": "system:masters"}}}}), "belong to the system"},
+		"an account without " +
+			"a namespace": {one(map[string]any{"access": map[string]any{"admins": []any{map[string]any{"kind": "ServiceAccount", "name": "bot"}}}}),
+			"set namespace for a ServiceAccount"},
+		"developers with no place to work": {one(map[string]any{"access": map[string]any{"developers": developer}}),
+			"developers and viewers have no permissions in the home namespace web"},
+		"namespaces to make without a prefix": {one(map[string]any{"reconciler": map[string]any{"createNamespaces": true}}), "needs namespacePrefix"},
+		"a variable that Flux would not take": {one(map[string]any{"reconciler": map[string]any{"variables": map[string]any{"a-b": "x"}}}),
+			"is not the name of a variable"},
+		"variables of no Secret": {
+			one(map[string]any{"reconciler": map[string]any{"variablesFrom": []any{map[string]any{"secretRef": map[string]any{"name": "A b"}}}}}),
+			"is not the name of a Secret"},
+		"variables of a " +
+			"Secret twice": {
+			one(map[string]any{
+				"reconciler": map[string]any{"variablesFrom": []any{map[string]any{"secretRef": map[string]any{"name": "app"}},
+					map[string]any{"secretRef": map[string]any{"name": "app"}, "optional": true}}}}), "Secret app is named twice"},
+		"a URL with credentials": {one(map[string]any{"reconciler": map[string]any{"source": map[string]any{"url": "https://me@example.com/x"}}}),
+			"begin the URL with"},
 		"an amount that Helm would read anew":   {one(map[string]any{"isolation": map[string]any{"quota": map[string]any{"pods": 1000000}}}), "quota"},
 		"a level of pod security that is none":  {one(map[string]any{"isolation": map[string]any{"podSecurity": "Strict"}}), "podSecurity"},
 		"a registry without a slash at the end": {one(map[string]any{"isolation": map[string]any{"registries": []any{"example.com/x"}}}), "registries"},
@@ -218,7 +231,8 @@ func TestTheKustomizationForcesNamespacesIntoTheirTenant(t *testing.T) {
 	require.Equal(t, "Kustomization", kustomization.GetKind())
 	patches, _, err := unstructured.NestedSlice(kustomization.Object, "spec", "patches")
 	require.NoError(t, err)
-	built, err := yaml.Marshal(map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": []string{"repository.yaml"}, "patches": patches})
+	built, err := yaml.Marshal(map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": []string{"repository.yaml"},
+		"patches": patches})
 	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), built, 0o600))

@@ -133,7 +133,8 @@ func apart(cases [][2]any) (groups [][][2]any) {
 	for _, c := range cases {
 		values := c[0].(map[string]any)
 		at := slices.IndexFunc(taken, func(others map[string]any) bool {
-			return others != nil && strings.HasPrefix(c[1].(string), "/") && !slices.ContainsFunc(slices.Collect(maps.Keys(values)), func(key string) bool { _, ok := others[key]; return ok })
+			return others != nil && strings.HasPrefix(c[1].(string), "/") &&
+				!slices.ContainsFunc(slices.Collect(maps.Keys(values)), func(key string) bool { _, ok := others[key]; return ok })
 		})
 		if at < 0 {
 			at = len(groups)

@@ -54,10 +54,11 @@ func artifactAnswers() []scenario {
 		answer any
 		want   string
 	}{
-		"success":                          {answers(list(good), none, ""), ""},
-		"success twice":                    {answers(list(good, good), none, ""), ""},
-		"refused":                          {answers(list(refused), none, ""), traced},
-		"refused without a traceID":        {answers(list([]any{artifactKey, object{"isSuccess": false, "reason": "nobody signed it"}}), none, ""), denied + "nobody signed it$"},
+		"success":       {answers(list(good), none, ""), ""},
+		"success twice": {answers(list(good, good), none, ""), ""},
+		"refused":       {answers(list(refused), none, ""), traced},
+		"refused without a traceID": {answers(list([]any{artifactKey, object{"isSuccess": false, "reason": "nobody signed it"}}), none, ""),
+			denied + "nobody signed it$"},
 		"refused without a reason":         {answers(list([]any{artifactKey, object{"isSuccess": false}}), none, ""), unclear},
 		"refused with a number for reason": {answers(list([]any{artifactKey, object{"isSuccess": false, "reason": 7}}), none, ""), unclear},
 		"no answer":                        {answers(none, none, ""), unclear},
@@ -77,14 +78,19 @@ func artifactAnswers() []scenario {
 		"a success and null":               {answers(list(good, nil), none, ""), unclear},
 		"errors of null":                   {object{"responses": list(good), "errors": nil, "system_error": ""}, unclear},
 		"no system error":                  {object{"responses": list(good), "errors": none}, unclear},
-		"a system error":                   {answers(none, none, "the registry is slow"), undecided + " in namespace team-a: Gatekeeper got no answer from Landwaiter: the registry is slow; try again$"},
-		"a system error with a success":    {answers(list(good), none, "the registry is slow"), undecided + " in namespace team-a: Gatekeeper got no answer from Landwaiter: the registry is slow; try again$"},
-		"a system error of ours":           {answers(none, none, "undecided: image x could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)"), "undecided: OCIRepository team-a/app: image x could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)$"},
-		"a system error that is no text":   {answers(list(good), none, object{"a": 1}), undecided + " in namespace team-a: Gatekeeper got no answer from Landwaiter: "},
-		"a system error of null":           {answers(list(good), none, nil), undecided + " in namespace team-a: Gatekeeper got no answer from Landwaiter: "},
-		"nothing at all":                   {object{}, unclear},
-		"no object":                        {"garbage", unclear},
-		"responses that are an object":     {object{"responses": object{"0": good}, "errors": none, "system_error": ""}, unclear},
+		"a system error": {answers(none, none, "the registry is slow"),
+			undecided + " in namespace team-a: Gatekeeper got no answer from Landwaiter: the registry is slow; try again$"},
+		"a system error with a success": {answers(list(good), none, "the registry is slow"),
+			undecided + " in namespace team-a: Gatekeeper got no answer from Landwaiter: the registry is slow; try again$"},
+		"a system error of ours": {
+			answers(none, none, "undecided: image x could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)"),
+			"undecided: OCIRepository team-a/app: image x could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)$"},
+		"a system error that is no text": {answers(list(good), none, object{"a": 1}),
+			undecided + " in namespace team-a: Gatekeeper got no answer from Landwaiter: "},
+		"a system error of null":       {answers(list(good), none, nil), undecided + " in namespace team-a: Gatekeeper got no answer from Landwaiter: "},
+		"nothing at all":               {object{}, unclear},
+		"no object":                    {"garbage", unclear},
+		"responses that are an object": {object{"responses": object{"0": good}, "errors": none, "system_error": ""}, unclear},
 	}
 	all := []scenario{{name: "answer: the call fails", input: fluxReview("OCIRepository", repository(nil)), asked: []string{artifactKey}, want: []string{unclear}}}
 	for name, c := range cases {
@@ -138,15 +144,19 @@ func artifactForms() []scenario {
 		all = append(all, scenario{name: "form: " + name, input: fluxReview("OCIRepository", c.spec), answer: passing, want: c.want})
 	}
 	for _, kind := range []string{"GitRepository", "HelmRepository", "HelmChart", "Bucket", "ExternalArtifact", "Deployment"} {
-		all = append(all, scenario{name: "form: " + kind, input: fluxReview(kind, repository(nil)), answer: passing, want: []string{kind + " team-a/app: this kind cannot be bound to a digest that Landwaiter verifies"}})
+		all = append(all,
+			scenario{name: "form: " + kind, input: fluxReview(kind, repository(nil)), answer: passing,
+				want: []string{kind + " team-a/app: this kind cannot be bound to a digest that Landwaiter verifies"}})
 	}
 	for _, where := range []string{"127.0.0.1:5000/app", "localhost:5000/a/b_c", "r.example.com:443/a--b", "ghcr.io/fluxcd/manifests"} {
 		all = append(all, scenario{name: "form: " + where, input: fluxReview("OCIRepository", repository(object{"url": "oci://" + where})), answer: passing,
 			asked: []string{"[team-a]" + where + "@" + artifactDigest}})
 	}
 	return append(all,
-		scenario{name: "form: a digest beside a tag", input: fluxReview("OCIRepository", repository(object{"ref": object{"digest": artifactDigest, "tag": "v1"}})), answer: passing, asked: []string{artifactKey}},
-		scenario{name: "form: no kind", input: object{"review": object{"namespace": "team-a", "operation": "CREATE", "object": object{"spec": repository(nil)}}}, answer: passing, want: []string{"this kind cannot be bound"}})
+		scenario{name: "form: a digest beside a tag", input: fluxReview("OCIRepository", repository(object{"ref": object{"digest": artifactDigest, "tag": "v1"}})),
+			answer: passing, asked: []string{artifactKey}},
+		scenario{name: "form: no kind", input: object{"review": object{"namespace": "team-a", "operation": "CREATE", "object": object{"spec": repository(nil)}}},
+			answer: passing, want: []string{"this kind cannot be bound"}})
 }
 
 // artifactUsers use a source; only an OCIRepository of their own namespace will do.
@@ -158,28 +168,31 @@ func artifactUsers() []scenario {
 			spec any
 			want []string
 		}{
-			"an OCIRepository":                     {object{field: object{"kind": "OCIRepository", "name": "app"}}, nil},
-			"an OCIRepository of the namespace":    {object{field: object{"kind": "OCIRepository", "name": "app", "namespace": "team-a"}}, nil},
-			"an OCIRepository of Flux's group":     {object{field: object{"kind": "OCIRepository", "name": "app", "apiVersion": "source.toolkit.fluxcd.io/v1"}}, nil},
-			"a namespace of null":                  {object{field: object{"kind": "OCIRepository", "name": "app", "namespace": nil}}, nil},
-			"an OCIRepository of another group":    {object{field: object{"kind": "OCIRepository", "name": "app", "apiVersion": "evil.io/v1"}}, []string{none}},
-			"an OCIRepository of another team":     {object{field: object{"kind": "OCIRepository", "name": "app", "namespace": "team-b"}}, []string{other}},
-			"a HelmChart":                          {object{field: object{"kind": "HelmChart", "name": "app"}}, []string{none}},
-			"a GitRepository":                      {object{field: object{"kind": "GitRepository", "name": "app"}}, []string{none}},
-			"an ExternalArtifact of another team":  {object{field: object{"kind": "ExternalArtifact", "name": "app", "namespace": "team-b"}}, []string{other, none}},
-			"a reference without a kind":           {object{field: object{"name": "app"}}, []string{none}},
-			"a reference of null":                  {object{field: nil}, []string{none}},
-			"nothing":                              {object{}, []string{none}},
-			"no spec":                              {nil, []string{none}},
-			"the other kind's field":               {object{map[string]string{"chartRef": "sourceRef", "sourceRef": "chartRef"}[field]: object{"kind": "OCIRepository", "name": "app"}}, []string{none}},
+			"an OCIRepository":                    {object{field: object{"kind": "OCIRepository", "name": "app"}}, nil},
+			"an OCIRepository of the namespace":   {object{field: object{"kind": "OCIRepository", "name": "app", "namespace": "team-a"}}, nil},
+			"an OCIRepository of Flux's group":    {object{field: object{"kind": "OCIRepository", "name": "app", "apiVersion": "source.toolkit.fluxcd.io/v1"}}, nil},
+			"a namespace of null":                 {object{field: object{"kind": "OCIRepository", "name": "app", "namespace": nil}}, nil},
+			"an OCIRepository of another group":   {object{field: object{"kind": "OCIRepository", "name": "app", "apiVersion": "evil.io/v1"}}, []string{none}},
+			"an OCIRepository of another team":    {object{field: object{"kind": "OCIRepository", "name": "app", "namespace": "team-b"}}, []string{other}},
+			"a HelmChart":                         {object{field: object{"kind": "HelmChart", "name": "app"}}, []string{none}},
+			"a GitRepository":                     {object{field: object{"kind": "GitRepository", "name": "app"}}, []string{none}},
+			"an ExternalArtifact of another team": {object{field: object{"kind": "ExternalArtifact", "name": "app", "namespace": "team-b"}}, []string{other, none}},
+			"a reference without a kind":          {object{field: object{"name": "app"}}, []string{none}},
+			"a reference of null":                 {object{field: nil}, []string{none}},
+			"nothing":                             {object{}, []string{none}},
+			"no spec":                             {nil, []string{none}},
+			"the other kind's field": {
+				object{map[string]string{"chartRef": "sourceRef", "sourceRef": "chartRef"}[field]: object{"kind": "OCIRepository", "name": "app"}}, []string{none}},
 			"what the OCIRepository's fields mean": {repository(nil), []string{none}},
 		} {
 			all = append(all, scenario{name: kind + ": " + name, input: fluxReview(kind, c.spec), answer: denying, want: c.want})
 		}
 	}
-	both := object{"chart": object{"spec": object{"chart": "app", "sourceRef": object{"kind": "HelmRepository", "name": "app"}}}, "chartRef": object{"kind": "OCIRepository", "name": "app"}}
+	both := object{"chart": object{"spec": object{"chart": "app", "sourceRef": object{"kind": "HelmRepository", "name": "app"}}},
+		"chartRef": object{"kind": "OCIRepository", "name": "app"}}
 	return append(all,
-		scenario{name: "HelmRelease: a chart", input: fluxReview("HelmRelease", object{"chart": both["chart"]}), answer: passing, want: []string{chart, "spec.chartRef " + none}},
+		scenario{name: "HelmRelease: a chart", input: fluxReview("HelmRelease", object{"chart": both["chart"]}), answer: passing,
+			want: []string{chart, "spec.chartRef " + none}},
 		scenario{name: "HelmRelease: a chart and a reference", input: fluxReview("HelmRelease", both), answer: passing, want: []string{chart}},
 		scenario{name: "HelmRelease: a chart of null", input: fluxReview("HelmRelease", object{"chart": nil, "chartRef": both["chartRef"]}), answer: denying})
 }
@@ -206,20 +219,27 @@ func artifactRequests() []scenario {
 		{name: "update: the same spec without a digest", input: update(bad, bad), answer: denying},
 		{name: "update: suspended", input: update(suspended, bad), answer: denying},
 		{name: "update: resumed", input: update(bad, suspended), answer: passing, want: []string{"spec.ref.digest is missing"}},
-		{name: "update: another digest", input: update(good, repository(object{"ref": object{"digest": "sha256:0"}})), answer: denying, asked: []string{artifactKey}, want: []string{denied}},
+		{name: "update: another digest", input: update(good, repository(object{"ref": object{"digest": "sha256:0"}})), answer: denying, asked: []string{artifactKey},
+			want: []string{denied}},
 		{name: "update: the digest goes", input: update(bad, good), answer: passing, want: []string{"spec.ref.digest is missing"}},
-		{name: "update: no old object", input: updating(fluxReview("OCIRepository", good), nil), answer: denying, asked: []string{artifactKey}, want: []string{denied}},
+		{name: "update: no old object", input: updating(fluxReview("OCIRepository", good), nil), answer: denying, asked: []string{artifactKey},
+			want: []string{denied}},
 		{name: "delete", input: review(bad, func(r object) { r["operation"] = "DELETE" }), answer: denying},
-		{name: "no namespace", input: review(good, func(r object) { delete(r, "namespace") }), answer: passing, want: []string{"nothing can be verified without a namespace"}},
-		{name: "empty namespace", input: review(good, func(r object) { r["namespace"] = "" }), answer: passing, want: []string{"nothing can be verified without a namespace"}},
+		{name: "no namespace", input: review(good, func(r object) { delete(r, "namespace") }), answer: passing,
+			want: []string{"nothing can be verified without a namespace"}},
+		{name: "empty namespace", input: review(good, func(r object) { r["namespace"] = "" }), answer: passing,
+			want: []string{"nothing can be verified without a namespace"}},
 		{name: "no review", input: object{}, want: []string{"nothing can be verified without a namespace", "this kind cannot be bound"}},
 		{name: "no operation", input: review(good, func(r object) { delete(r, "operation") }), answer: denying, asked: []string{artifactKey}, want: []string{denied}},
-		{name: "parameters of null", input: object{"review": fluxReview("OCIRepository", good)["review"], "parameters": nil}, answer: denying, asked: []string{artifactKey}, want: []string{denied}},
+		{name: "parameters of null", input: object{"review": fluxReview("OCIRepository", good)["review"], "parameters": nil}, answer: denying,
+			asked: []string{artifactKey}, want: []string{denied}},
 		{name: "another provider", input: with(fluxReview("OCIRepository", good), object{"provider": "another"}), answer: passing, want: []string{missingProvider}},
 		{name: "audit: its own provider", input: audit(named), answer: denying, asked: []string{auditProvider + " " + artifactKey}, want: []string{denied}},
 		{name: "audit: without a provider of its own", input: audit(object{}), answer: denying, asked: []string{artifactKey}, want: []string{denied}},
-		{name: "audit: a provider that is not there", input: audit(object{"auditProvider": "landwaiter-missing"}), answer: denying, asked: []string{artifactKey}, want: []string{denied}},
-		{name: "admission never asks the audit's provider", input: with(fluxReview("OCIRepository", good), named), answer: denying, asked: []string{artifactKey}, want: []string{denied}},
+		{name: "audit: a provider that is not there", input: audit(object{"auditProvider": "landwaiter-missing"}), answer: denying, asked: []string{artifactKey},
+			want: []string{denied}},
+		{name: "admission never asks the audit's provider", input: with(fluxReview("OCIRepository", good), named), answer: denying, asked: []string{artifactKey},
+			want: []string{denied}},
 	}
 }
 

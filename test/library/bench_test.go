@@ -86,7 +86,9 @@ func realAnswer(b *testing.B, images int, allowed bool) *externaldata.ProviderRe
 		value := object{"isSuccess": true}
 		if !allowed {
 			value = object{"isSuccess": false, "traceID": "0af7651916cd43dd8448eb211c80319c",
-				"reason": "VerificationPolicy team-a/images requires a valid signature for release-signature: no signature was found (looked at the tag sha256-9f86d081884c….sig and the referrers of this digest). To fix, if your build made it: cosign sign --key KEY --use-signing-config=false --tlog-upload=false " +
+				"reason": "VerificationPolicy team-a/images requires a valid signature for release-signature: no signature was found (looked at the tag " +
+					"sha256-9f86d081884c….sig and the referrers of this digest). To fix, if your build made it: cosign sign --key KEY --use-signing-config=false " +
+					"--tlog-upload=false " +
 					realImage(i) + "@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
 		}
 		response.Response.Items = append(response.Response.Items, externaldata.Item{Key: "[team-a]" + realImage(i), Value: value})

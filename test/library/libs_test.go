@@ -68,7 +68,8 @@ func TestTheLibrariesInTemplatesAreUpToDate(t *testing.T) {
 func TestPastingReplacesWhatWasPasted(t *testing.T) {
 	read := func(name string) (string, error) { return "package " + name + "\n\na := 1\n", nil }
 	const empty = "x:\n  libs:\n    - | # lib/a.rego\n    - | # lib/b.rego\ny: 1\n"
-	const full = "x:\n  libs:\n    - | # lib/a.rego\n        package lib/a.rego\n\n        a := 1\n    - | # lib/b.rego\n        package lib/b.rego\n\n        a := 1\ny: 1\n"
+	const full = "x:\n  libs:\n    - | # lib/a.rego\n        package lib/a.rego\n\n        a := 1\n    - | # lib/b.rego\n        package " +
+		"lib/b.rego\n\n        a := 1\ny: 1\n"
 	for _, text := range []string{empty, full, strings.Replace(full, "a := 1", "a := 2\n\n\n", 1)} {
 		made, err := paste(text, read)
 		require.NoError(t, err)

@@ -14,10 +14,12 @@ func TestNothingInThePodsMetadataVouchesForIt(t *testing.T) {
 	query, err := compile(t.Context(), rego.Module("template.rego", text))
 	require.NoError(t, err)
 	for name, metadata := range map[string]object{
-		"it is being deleted":        {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{"example.com/stay"}},
-		"an annotation of a verdict": {"annotations": object{"landwaiter.dev/verified": "true", "kyverno.io/verify-images": `{"r/app:v1":"pass"}`, "kyverno.io/image-verification-outcomes": `{"r/app:v1":"pass"}`}},
-		"a label of a verdict":       {"labels": object{"landwaiter.dev/verified": "true", "policy.sigstore.dev/include": "false"}},
-		"an owner":                   {"ownerReferences": []any{object{"kind": "ReplicaSet", "name": "verified", "controller": true}}},
+		"it is being deleted": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{"example.com/stay"}},
+		"an annotation " +
+			"of a verdict": {"annotations": object{"landwaiter.dev/verified": "true", "kyverno.io/verify-images": `{"r/app:v1":"pass"}`,
+			"kyverno.io/image-verification-outcomes": `{"r/app:v1":"pass"}`}},
+		"a label of a verdict": {"labels": object{"landwaiter.dev/verified": "true", "policy.sigstore.dev/include": "false"}},
+		"an owner":             {"ownerReferences": []any{object{"kind": "ReplicaSet", "name": "verified", "controller": true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			input := podReview("team-a", pod(image))

@@ -20,13 +20,15 @@ func beyondGator(folder string) []testCase {
 		}
 		return made
 	}
-	labelled, synced := namespace(object{"landwaiter.dev/tenant": "iris"}), object{"cluster": object{"v1": object{"Namespace": object{"iris": namespace(object{"landwaiter.dev/tenant": "iris"})}}}}
+	labelled, synced := namespace(object{"landwaiter.dev/tenant": "iris"}),
+		object{"cluster": object{"v1": object{"Namespace": object{"iris": namespace(object{"landwaiter.dev/tenant": "iris"})}}}}
 	switch folder {
 	case "external-secret-tenant-keys":
 		return []testCase{
 			reviewed("own key while Gatekeeper has no Namespaces", secret("iris-db"), labelled, object{}, object{}, "whether a tenant with a longer name owns the key"),
 			reviewed("own key while Gatekeeper has Namespaces", secret("iris-db"), labelled, object{}, synced),
-			reviewed("own key behind a separator that labels can have", secret("iris.db"), labelled, object{"separator": "."}, object{}, "whether a tenant with a longer name owns the key"),
+			reviewed("own key behind a separator that labels can have", secret("iris.db"), labelled, object{"separator": "."}, object{},
+				"whether a tenant with a longer name owns the key"),
 			reviewed("own key where no name begins another's", secret("iris/db"), labelled, object{"separator": "/"}, object{}),
 			reviewed("namespace without labels that the inventory has with them", secret("iris-db"), namespace(nil), object{}, synced, "has no label"),
 			reviewed("namespace that Gatekeeper does not know but the inventory", secret("iris-db"), object{}, object{}, synced),
@@ -37,7 +39,8 @@ func beyondGator(folder string) []testCase {
 		return []testCase{
 			reviewed("account of the namespace's label", kustomization, labelled, object{}, object{}),
 			reviewed("namespace without labels", kustomization, namespace(nil), object{}, synced, "has no label"),
-			reviewed("account of another where there are no parameters", kustomization, namespace(object{"landwaiter.dev/tenant": "other"}), nil, object{}, "is not the account of tenant other"),
+			reviewed("account of another where there are no parameters", kustomization, namespace(object{"landwaiter.dev/tenant": "other"}), nil, object{},
+				"is not the account of tenant other"),
 			reviewed("label that is a number", kustomization, namespace(object{"landwaiter.dev/tenant": 7}), object{}, object{}, "has no label"),
 		}
 	default:

@@ -26,8 +26,10 @@ func TestTheFluxObjectsOfATenantPass(t *testing.T) {
 		"alone":                       {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Source: source}}},
 		"with an artifact":            {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Source: artifact}}},
 		"with an account by its name": {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "deployer", Source: source}}},
-		"as the demo":                 {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "iris-green", Source: source}}, form: onboard.FormDemo},
-		"as the demo, shared source":  {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "iris-green"}}, form: onboard.FormDemoShared, parameters: shared, denied: true},
+		"as the demo": {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "iris-green", Source: source}},
+			form: onboard.FormDemo},
+		"as the demo, shared source": {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "iris-green"}}, form: onboard.FormDemoShared,
+			parameters: shared, denied: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: c.spec}
@@ -48,7 +50,8 @@ func TestTheFluxObjectsOfATenantPass(t *testing.T) {
 				}
 			}
 			messages := func(folder string, given, parameters object) []string {
-				found, err := readTemplate(t, folder).evaluator(t).messages(t.Context(), ast.MustInterfaceToValue(object{"review": reviewOf(given), "parameters": orEmpty(parameters)}), stored(object{"cluster": cluster}))
+				found, err := readTemplate(t, folder).evaluator(t).
+					messages(t.Context(), ast.MustInterfaceToValue(object{"review": reviewOf(given), "parameters": orEmpty(parameters)}), stored(object{"cluster": cluster}))
 				require.NoError(t, err)
 				return found
 			}

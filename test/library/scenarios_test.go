@@ -74,36 +74,40 @@ func hostileAnswers() []scenario {
 		answer any
 		want   string
 	}{
-		"success":                           {answers(list(good), none, ""), ""},
-		"success with reports":              {answers(list([]any{key, object{"isSuccess": true, "reason": "fine", "verifierReports": none}}), none, ""), ""},
-		"success twice":                     {answers(list(good, good), none, ""), ""},
-		"refused":                           {answers(list(refused), none, ""), denied + "nobody signed it"},
-		"refused without a reason":          {answers(list([]any{key, object{"isSuccess": false}}), none, ""), unclear},
-		"refused with a number for reason":  {answers(list([]any{key, object{"isSuccess": false, "reason": 7}}), none, ""), unclear},
-		"no answer":                         {answers(none, none, ""), unclear},
-		"an answer for another":             {answers(list([]any{"[team-b]r/app:v1", object{"isSuccess": true}}), none, ""), unclear},
-		"an answer for another as well":     {answers(list(good, []any{"[team-a]r/other", object{"isSuccess": true}}), none, ""), unclear},
-		"the untagged key":                  {answers(list([]any{image, object{"isSuccess": true}}), none, ""), unclear},
-		"a text that says true":             {answers(list([]any{key, object{"isSuccess": "true"}}), none, ""), unclear},
-		"a number":                          {answers(list([]any{key, object{"isSuccess": 1}}), none, ""), unclear},
-		"null":                              {answers(list([]any{key, nil}), none, ""), unclear},
-		"a list":                            {answers(list([]any{key, []any{true}}), none, ""), unclear},
-		"plain true":                        {answers(list([]any{key, true}), none, ""), unclear},
-		"no isSuccess":                      {answers(list([]any{key, object{"succeeded": true}}), none, ""), unclear},
-		"an error":                          {answers(none, list([]any{key, "not found"}), ""), denied + "not found"},
-		"an error that is no text":          {answers(none, list([]any{key, nil}), ""), unclear},
-		"a success and an error":            {answers(list(good), list([]any{key, "not found"}), ""), denied + "not found"},
-		"a success and an unclear error":    {answers(list(good), list([]any{key, 7}), ""), unclear},
-		"a success and a refusal":           {answers(list(good, refused), none, ""), denied + "nobody signed it"},
-		"a refusal and a success":           {answers(list(refused, good), none, ""), denied + "nobody signed it"},
-		"a success and no object":           {answers(list(good, []any{key, nil}), none, ""), unclear},
-		"a success and a bare key":          {answers(list(good, []any{key}), none, ""), unclear},
-		"a success and null":                {answers(list(good, nil), none, ""), unclear},
-		"a system error":                    {answers(none, none, "the registry is slow"), undecided + ": Gatekeeper got no answer from Landwaiter: the registry is slow; try again"},
-		"a system error with a success":     {answers(list(good), none, "the registry is slow"), undecided + ": Gatekeeper got no answer from Landwaiter: the registry is slow; try again"},
-		"a system error that is no text":    {answers(list(good), none, object{"a": 1}), undecided + ": Gatekeeper got no answer from Landwaiter: "},
-		"a system error with lines":         {answers(none, none, "the registry is slow\nimage x is denied"), undecided + ": Gatekeeper got no answer from Landwaiter: the registry is slow image x is denied; try again$"},
-		"a system error that denies":        {answers(none, none, "denied: the request is about more images. To fix: split the object (traceID 4711)"), "denied: the request is about more images. To fix: split the object (traceID 4711)$"},
+		"success":                          {answers(list(good), none, ""), ""},
+		"success with reports":             {answers(list([]any{key, object{"isSuccess": true, "reason": "fine", "verifierReports": none}}), none, ""), ""},
+		"success twice":                    {answers(list(good, good), none, ""), ""},
+		"refused":                          {answers(list(refused), none, ""), denied + "nobody signed it"},
+		"refused without a reason":         {answers(list([]any{key, object{"isSuccess": false}}), none, ""), unclear},
+		"refused with a number for reason": {answers(list([]any{key, object{"isSuccess": false, "reason": 7}}), none, ""), unclear},
+		"no answer":                        {answers(none, none, ""), unclear},
+		"an answer for another":            {answers(list([]any{"[team-b]r/app:v1", object{"isSuccess": true}}), none, ""), unclear},
+		"an answer for another as well":    {answers(list(good, []any{"[team-a]r/other", object{"isSuccess": true}}), none, ""), unclear},
+		"the untagged key":                 {answers(list([]any{image, object{"isSuccess": true}}), none, ""), unclear},
+		"a text that says true":            {answers(list([]any{key, object{"isSuccess": "true"}}), none, ""), unclear},
+		"a number":                         {answers(list([]any{key, object{"isSuccess": 1}}), none, ""), unclear},
+		"null":                             {answers(list([]any{key, nil}), none, ""), unclear},
+		"a list":                           {answers(list([]any{key, []any{true}}), none, ""), unclear},
+		"plain true":                       {answers(list([]any{key, true}), none, ""), unclear},
+		"no isSuccess":                     {answers(list([]any{key, object{"succeeded": true}}), none, ""), unclear},
+		"an error":                         {answers(none, list([]any{key, "not found"}), ""), denied + "not found"},
+		"an error that is no text":         {answers(none, list([]any{key, nil}), ""), unclear},
+		"a success and an error":           {answers(list(good), list([]any{key, "not found"}), ""), denied + "not found"},
+		"a success and an unclear error":   {answers(list(good), list([]any{key, 7}), ""), unclear},
+		"a success and a refusal":          {answers(list(good, refused), none, ""), denied + "nobody signed it"},
+		"a refusal and a success":          {answers(list(refused, good), none, ""), denied + "nobody signed it"},
+		"a success and no object":          {answers(list(good, []any{key, nil}), none, ""), unclear},
+		"a success and a bare key":         {answers(list(good, []any{key}), none, ""), unclear},
+		"a success and null":               {answers(list(good, nil), none, ""), unclear},
+		"a system error": {answers(none, none, "the registry is slow"),
+			undecided + ": Gatekeeper got no answer from Landwaiter: the registry is slow; try again"},
+		"a system error with a success": {answers(list(good), none, "the registry is slow"),
+			undecided + ": Gatekeeper got no answer from Landwaiter: the registry is slow; try again"},
+		"a system error that is no text": {answers(list(good), none, object{"a": 1}), undecided + ": Gatekeeper got no answer from Landwaiter: "},
+		"a system error with lines": {answers(none, none, "the registry is slow\nimage x is denied"),
+			undecided + ": Gatekeeper got no answer from Landwaiter: the registry is slow image x is denied; try again$"},
+		"a system error that denies": {answers(none, none, "denied: the request is about more images. To fix: split the object (traceID 4711)"),
+			"denied: the request is about more images. To fix: split the object (traceID 4711)$"},
 		"a system error of null":            {answers(list(good), none, nil), undecided + ": Gatekeeper got no answer from Landwaiter: "},
 		"no system error":                   {object{"responses": list(good), "errors": none}, unclear},
 		"no errors":                         {object{"responses": list(good), "system_error": ""}, unclear},
@@ -139,8 +143,9 @@ func malformedObjects() []scenario {
 		{name: "no review", input: object{}, want: []string{"the images could not be verified"}},
 		{name: "empty namespace", input: podReview("", pod(image)), want: []string{"without a namespace"}},
 		{name: "no namespace", input: without("namespace"), want: []string{"without a namespace"}},
-		{name: "namespace of another type", input: object{"review": object{"kind": object{"kind": "Pod"}, "namespace": 7, "object": object{"spec": pod(image)}, "operation": "CREATE"}},
-			want: []string{"without a namespace"}},
+		{name: "namespace of another type",
+			input: object{"review": object{"kind": object{"kind": "Pod"}, "namespace": 7, "object": object{"spec": pod(image)}, "operation": "CREATE"}},
+			want:  []string{"without a namespace"}},
 		{name: "no object", input: without("object"), want: []string{"cannot find the pods of kind Pod"}},
 		{name: "no kind", input: without("kind"), want: []string{"cannot find the pods of kind unknown"}},
 		{name: "no specification", input: podReview("team-a", nil), want: []string{"cannot find the pods"}},
@@ -149,17 +154,21 @@ func malformedObjects() []scenario {
 		{name: "containers, no list", input: podReview("team-a", object{"containers": "garbage"}), want: []string{"there is no image"}},
 		{name: "only a volume without an image", input: podReview("team-a", object{"volumes": []any{object{"name": "v"}}}), want: []string{"there is no image"}},
 		{name: "unknown kind", input: kindReview("Rollout", "team-a", object{"spec": pod(image)}), want: []string{"cannot find the pods of kind Rollout"}},
-		{name: "a Service of Kubernetes", input: kindReview("Service", "team-a", object{"spec": object{"ports": []any{object{"port": 80}}}}), want: []string{"cannot find the pods of kind Service"}},
-		{name: "a Configuration without pods", input: kindReview("Configuration", "team-a", object{"spec": object{"package": image}}), want: []string{"cannot find the pods of kind Configuration"}},
+		{name: "a Service of Kubernetes", input: kindReview("Service", "team-a", object{"spec": object{"ports": []any{object{"port": 80}}}}),
+			want: []string{"cannot find the pods of kind Service"}},
+		{name: "a Configuration without pods", input: kindReview("Configuration", "team-a", object{"spec": object{"package": image}}),
+			want: []string{"cannot find the pods of kind Configuration"}},
 		{name: "a Revision of Knative", input: kindReview("Revision", "team-a", object{"spec": pod(image)}), want: []string{"cannot find the pods of kind Revision"}},
-		{name: "Deployment without a template", input: kindReview("Deployment", "team-a", object{"spec": object{}}), want: []string{"cannot find the pods of kind Deployment"}},
+		{name: "Deployment without a template", input: kindReview("Deployment", "team-a", object{"spec": object{}}),
+			want: []string{"cannot find the pods of kind Deployment"}},
 		{name: "null volume image", input: volume(nil), want: []string{"volumes[0] v has no image"}},
 		{name: "volume without a reference", input: volume(object{}), want: []string{"volumes[0] v has no image"}},
 		{name: "volume with an empty reference", input: volume(object{"reference": ""}), want: []string{"volumes[0] v has no image"}},
 		{name: "volume image of false", input: volume(false), want: []string{"volumes[0] v has no image"}},
 		{name: "volume image of text", input: volume("garbage"), want: []string{"volumes[0] v has no image"}},
-		{name: "a container beside an image volume", input: podReview("team-a", object{"containers": []any{nil}, "volumes": []any{object{"name": "v", "image": object{"reference": image}}}}),
-			want: []string{"containers[0] without a name has no image"}},
+		{name: "a container beside an image volume",
+			input: podReview("team-a", object{"containers": []any{nil}, "volumes": []any{object{"name": "v", "image": object{"reference": image}}}}),
+			want:  []string{"containers[0] without a name has no image"}},
 		{name: "two at once", input: podReview("team-a", object{"initContainers": []any{nil}, "containers": []any{good, "garbage"}}),
 			want: []string{"containers[1] without a name has no image", "initContainers[0] without a name has no image"}},
 	}
@@ -248,21 +257,25 @@ func updates() []scenario {
 	podUpdate("an ephemeral container", old, changed("ephemeralContainers", []any{debugger}), "d")
 	podUpdate("a second ephemeral container", object{"spec": changed("ephemeralContainers", []any{debugger})},
 		changed("ephemeralContainers", []any{debugger, object{"name": "again", "image": "d"}}), "d")
-	for name, odd := range map[string]any{"null": nil, "a text": "garbage", "a list": []any{running}, "empty": object{}, "without containers": object{"spec": object{}},
+	for name, odd := range map[string]any{"null": nil, "a text": "garbage", "a list": []any{running}, "empty": object{},
+		"without containers":              object{"spec": object{}},
 		"with a text for a specification": object{"spec": "garbage"}, "with a text for containers": object{"spec": object{"containers": "garbage"}},
 		"with containers of null": object{"spec": object{"containers": []any{nil, nil}}}} {
 		podUpdate("the old object is "+name, odd, pod("a", "b"), "a", "b")
 	}
 	all = append(all,
-		scenario{name: "update of a pod: a malformed container that was there", input: updating(podReview("team-a", object{"containers": []any{nil}}), object{"spec": object{"containers": []any{nil}}}),
+		scenario{name: "update of a pod: a malformed container that was there",
+			input:  updating(podReview("team-a", object{"containers": []any{nil}}), object{"spec": object{"containers": []any{nil}}}),
 			answer: passing, want: []string{"containers[0] without a name has no image"}},
-		scenario{name: "update of a pod: without any image", input: updating(podReview("team-a", object{}), object{"spec": object{}}), answer: passing, want: []string{"there is no image"}},
+		scenario{name: "update of a pod: without any image", input: updating(podReview("team-a", object{}), object{"spec": object{}}), answer: passing,
+			want: []string{"there is no image"}},
 		scenario{name: "update of a pod: no old object", input: updating(podReview("team-a", pod("a")), nil), answer: passing, asked: []string{"[team-a]a"}})
 
 	template := func(label string, images ...string) object {
 		return object{"metadata": object{"labels": object{"app": label}}, "spec": pod(images...)}
 	}
-	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "DeploymentConfig", "Configuration", "Service"} {
+	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "DeploymentConfig",
+		"Configuration", "Service"} {
 		of := func(replicas int, template any) object {
 			if kind == "CronJob" {
 				return object{"spec": object{"suspend": replicas == 0, "jobTemplate": object{"spec": object{"template": template}}}}
@@ -307,19 +320,24 @@ func blanks() []scenario {
 		all = append(all,
 			scenario{name: "blank: the only image of a " + kind, input: of("team-a", " "), answer: denying},
 			scenario{name: "blank: several spellings in a " + kind, input: of("team-a", " ", "\t", "\u00a0\n"), answer: denying},
-			scenario{name: "blank: beside an image of a " + kind, input: of("team-a", " ", "a"), answer: denying, asked: []string{"[team-a]a"}, want: []string{"image a is denied"}},
+			scenario{name: "blank: beside an image of a " + kind, input: of("team-a", " ", "a"), answer: denying, asked: []string{"[team-a]a"},
+				want: []string{"image a is denied"}},
 			scenario{name: "blank: beside an exempt image of a " + kind, input: with(of("team-a", " ", "a"), object{"exemptImages": []any{"a"}}), answer: denying},
 			scenario{name: "blank: beside an empty image of a " + kind, input: of("team-a", " ", ""), answer: passing, want: []string{"containers[1]"}},
 			scenario{name: "blank: in no namespace, in a " + kind, input: of("", " "), answer: passing, want: []string{"without a namespace"}},
-			scenario{name: "blank: an image that begins so, in a " + kind, input: of("team-a", " a"), answer: denying, asked: []string{"[team-a] a"}, want: []string{"is denied"}},
-			scenario{name: "blank: a trigger sets the image of a " + kind, input: updating(of("team-a", "a"), template(" ")), answer: denying, asked: []string{"[team-a]a"}, want: []string{"image a is denied"}},
+			scenario{name: "blank: an image that begins so, in a " + kind, input: of("team-a", " a"), answer: denying, asked: []string{"[team-a] a"},
+				want: []string{"is denied"}},
+			scenario{name: "blank: a trigger sets the image of a " + kind, input: updating(of("team-a", "a"), template(" ")), answer: denying,
+				asked: []string{"[team-a]a"}, want: []string{"image a is denied"}},
 			scenario{name: "blank: an update takes the image from a " + kind, input: updating(of("team-a", " "), template("a")), answer: denying})
 	}
 	return append(all,
-		scenario{name: "blank: a volume of a Deployment", answer: denying, input: kindReview("Deployment", "team-a", object{"spec": object{"template": object{"spec": object{
-			"containers": containers(" "), "volumes": []any{object{"name": "v", "image": object{"reference": " "}}}}}}})},
+		scenario{name: "blank: a volume of a Deployment", answer: denying,
+			input: kindReview("Deployment", "team-a", object{"spec": object{"template": object{"spec": object{
+				"containers": containers(" "), "volumes": []any{object{"name": "v", "image": object{"reference": " "}}}}}}})},
 		scenario{name: "blank: in a Pod", input: podReview("team-a", pod(" ")), answer: denying, asked: []string{"[team-a] "}, want: []string{"is denied"}},
-		scenario{name: "blank: in a Pod, beside an image", input: podReview("team-a", pod(" ", "a")), answer: denying, asked: []string{"[team-a] ", "[team-a]a"}, want: []string{"is denied", "image a is denied"}})
+		scenario{name: "blank: in a Pod, beside an image", input: podReview("team-a", pod(" ", "a")), answer: denying, asked: []string{"[team-a] ", "[team-a]a"},
+			want: []string{"is denied", "image a is denied"}})
 }
 
 // parameters are exempt images, warnings and the name of the provider.
@@ -330,7 +348,8 @@ func parameters() []scenario {
 		"r.example.com/mirror": false, "r.example.com/mirrored/app": false, "r.example.com.evil.org/mirror/app": false,
 		"evil.org/r.example.com/mirror/app": false, "k8s.gcr.io/pause:31": false, "[team-b]r.example.com/mirror/app": false,
 	} {
-		s := scenario{name: "exempt: " + image, input: with(podReview("team-a", pod(image)), object{"exemptImages": []any{"r.example.com/mirror/*", "k8s.gcr.io/pause:3"}}), answer: denying}
+		s := scenario{name: "exempt: " + image,
+			input: with(podReview("team-a", pod(image)), object{"exemptImages": []any{"r.example.com/mirror/*", "k8s.gcr.io/pause:3"}}), answer: denying}
 		if !exempt {
 			s.asked, s.want = []string{"[team-a]" + image}, []string{"nobody signed it"}
 		}
@@ -346,27 +365,37 @@ func parameters() []scenario {
 		}[:len(keys)], []any{}, ""), nil
 	}
 	return append(all,
-		scenario{name: "some are exempt", input: with(podReview("team-a", pod("a", "m/a", "b")), exempt), answer: denying, asked: []string{"[team-a]b"}, want: []string{"image b"}},
+		scenario{name: "some are exempt", input: with(podReview("team-a", pod("a", "m/a", "b")), exempt), answer: denying, asked: []string{"[team-a]b"},
+			want: []string{"image b"}},
 		scenario{name: "exempt without a namespace", input: with(podReview("", pod("a")), exempt), answer: passing, want: []string{"without a namespace"}},
 		scenario{name: "exempt with a namespace that is missing", input: with(nowhere, exempt), answer: passing, want: []string{"without a namespace"}},
 		scenario{name: "exempt beside what is malformed", input: with(podReview("team-a", object{"containers": []any{containers("a")[0], nil}}), exempt),
 			answer: passing, want: []string{"containers[1]"}},
-		scenario{name: "exempt images of null", input: with(podReview("team-a", pod("a")), object{"exemptImages": nil}), answer: denying, asked: []string{"[team-a]a"}, want: []string{"image a"}},
-		scenario{name: "exempt images of a text", input: with(podReview("team-a", pod("a")), object{"exemptImages": "a"}), answer: denying, asked: []string{"[team-a]a"}, want: []string{"image a"}},
-		scenario{name: "an image of null is never exempt", input: with(podReview("team-a", object{"containers": []any{object{"image": nil}}}), object{"exemptImages": []any{nil}}),
+		scenario{name: "exempt images of null", input: with(podReview("team-a", pod("a")), object{"exemptImages": nil}), answer: denying,
+			asked: []string{"[team-a]a"}, want: []string{"image a"}},
+		scenario{name: "exempt images of a text", input: with(podReview("team-a", pod("a")), object{"exemptImages": "a"}), answer: denying,
+			asked: []string{"[team-a]a"}, want: []string{"image a"}},
+		scenario{name: "an image of null is never exempt",
+			input:  with(podReview("team-a", object{"containers": []any{object{"image": nil}}}), object{"exemptImages": []any{nil}}),
 			answer: passing, want: []string{"containers[0]"}},
-		scenario{name: "an image of null beside another is never exempt", input: with(podReview("team-a", object{"containers": []any{object{"image": nil}, containers("a")[0]}}),
-			object{"exemptImages": []any{nil, 7, []any{"b"}, object{}}}), answer: passing, want: []string{"containers[0]"}},
-		scenario{name: "an image that is a list is never exempt", input: with(podReview("team-a", object{"containers": []any{object{"image": []any{"b"}}, containers("a")[0]}}),
-			object{"exemptImages": []any{[]any{"b"}}}), answer: passing, want: []string{"containers[0]"}},
-		scenario{name: "another provider", input: with(podReview("team-a", pod("a")), object{"provider": "another"}), answer: passing, want: []string{missingProvider}},
-		scenario{name: "the provider by its name", input: with(podReview("team-a", pod("a")), object{"provider": "landwaiter-verdict"}), answer: passing, asked: []string{"[team-a]a"}},
+		scenario{name: "an image of null beside another is never exempt",
+			input: with(podReview("team-a", object{"containers": []any{object{"image": nil}, containers("a")[0]}}),
+				object{"exemptImages": []any{nil, 7, []any{"b"}, object{}}}), answer: passing, want: []string{"containers[0]"}},
+		scenario{name: "an image that is a list is never exempt",
+			input: with(podReview("team-a", object{"containers": []any{object{"image": []any{"b"}}, containers("a")[0]}}),
+				object{"exemptImages": []any{[]any{"b"}}}), answer: passing, want: []string{"containers[0]"}},
+		scenario{name: "another provider", input: with(podReview("team-a", pod("a")), object{"provider": "another"}), answer: passing,
+			want: []string{missingProvider}},
+		scenario{name: "the provider by its name", input: with(podReview("team-a", pod("a")), object{"provider": "landwaiter-verdict"}), answer: passing,
+			asked: []string{"[team-a]a"}},
 		scenario{name: "warnings are not asked for", input: podReview("team-a", pod("a", "b")), answer: warned, asked: []string{"[team-a]a", "[team-a]b"}},
-		scenario{name: "warnings are asked for", input: with(podReview("team-a", pod("a", "b")), object{"warnings": true}), answer: warned, asked: []string{"[team-a]a", "[team-a]b"},
-			want: []string{"image a is allowed in namespace team-a with a warning (traceID 4711): nobody signed it$"}},
+		scenario{name: "warnings are asked for", input: with(podReview("team-a", pod("a", "b")), object{"warnings": true}), answer: warned,
+			asked: []string{"[team-a]a", "[team-a]b"},
+			want:  []string{"image a is allowed in namespace team-a with a warning (traceID 4711): nobody signed it$"}},
 		scenario{name: "warnings beside a denial", input: with(podReview("team-a", pod("a", "b", "c")), object{"warnings": true}), answer: warned,
 			asked: []string{"[team-a]a", "[team-a]b", "[team-a]c"}, want: []string{"image a is allowed", "image c is denied"}},
-		scenario{name: "warnings of what was there", input: with(updating(podReview("team-a", pod("a")), object{"spec": pod("a")}), object{"warnings": true}), answer: warned})
+		scenario{name: "warnings of what was there", input: with(updating(podReview("team-a", pod("a")), object{"spec": pod("a")}), object{"warnings": true}),
+			answer: warned})
 }
 
 // audits are reviews of objects that exist, in which Gatekeeper has no operation.
@@ -392,7 +421,8 @@ func audits() []scenario {
 		{name: "audit: a provider that is not there", input: review("", missing), answer: denying, asked: ofAdmission, want: denied},
 		{name: "audit: a provider that is not there, for an image that passes", input: review("", missing), answer: passing, asked: ofAdmission},
 		{name: "audit: no provider is there", input: review("", object{"auditProvider": "landwaiter-missing", "provider": "another"}), answer: passing,
-			want: []string{"undecided: image a could not be decided in namespace team-a: Gatekeeper got no answer from Landwaiter: " + missingProvider + "; try again$"}},
+			want: []string{"undecided: image a could not be decided in namespace team-a: Gatekeeper got no answer from Landwaiter: " + missingProvider +
+				"; try again$"}},
 		{name: "audit: beside a provider of one's own that is not there", input: review("", object{"auditProvider": auditProvider, "provider": "another"}),
 			answer: denying, asked: ofAudit, want: denied},
 		{name: "audit: a review without the field is none", input: review(nil, named), answer: denying, asked: ofAdmission, want: denied},
@@ -411,7 +441,8 @@ func texts() []scenario {
 	audited := podReview("team-a", pod("c", "a", "b"))
 	audited["review"].(object)["operation"] = "" //nolint:forcetypeassert // podReview made it
 	asked := []string{"[team-a]a", "[team-a]b", "[team-a]c"}
-	undecided := "image b is denied in namespace team-a: nobody signed it\nundecided: image a could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)"
+	undecided := "image b is denied in namespace team-a: nobody signed it\nundecided: image a could not be decided in namespace team-a: the registry is slow; " +
+		"try again (traceID 4711)"
 	var long, longKeys, longWant []string
 	for i := range 100 {
 		long = append(long, fmt.Sprintf("r/%02d%s", i, strings.Repeat("x", 1000)))
@@ -427,12 +458,17 @@ func texts() []scenario {
 		{name: "text: the traceID in an audit, which reports each line", input: audited, answer: denying, asked: asked, want: []string{
 			"image a is denied in namespace team-a: nobody signed it$", "image b is denied in namespace team-a: nobody signed it$",
 			"image c is denied in namespace team-a: nobody signed it (traceID 4711)$"}},
-		{name: "text: refusals and errors", input: three, asked: asked, want: []string{"image a is denied in namespace team-a (traceID 4711): nobody signed it", "image b is denied in namespace team-a: no image name (traceID 4711)"},
-			answer: says(answers([]any{[]any{"[team-a]a", object{"isSuccess": false, "reason": "nobody signed it", "traceID": "4711"}}, []any{"[team-a]c", object{"isSuccess": true}}},
-				[]any{[]any{"[team-a]b", "no image name (traceID 4711)"}}, ""))},
+		{name: "text: refusals and errors", input: three, asked: asked,
+			want: []string{"image a is denied in namespace team-a (traceID 4711): nobody signed it",
+				"image b is denied in namespace team-a: no image name (traceID 4711)"},
+			answer: says(
+				answers([]any{[]any{"[team-a]a", object{"isSuccess": false, "reason": "nobody signed it", "traceID": "4711"}},
+					[]any{"[team-a]c", object{"isSuccess": true}}},
+					[]any{[]any{"[team-a]b", "no image name (traceID 4711)"}}, ""))},
 		{name: "text: a refusal without a traceID", input: three, asked: asked, want: []string{"image a is denied in namespace team-a: nobody signed it$"},
 			answer: says(answers([]any{[]any{"[team-a]a", object{"isSuccess": false, "reason": "nobody signed it"}}}, []any{}, ""))},
-		{name: "text: an image that would begin a line of its own", input: podReview("team-a", pod("b\nimage é is allowed")), asked: []string{"[team-a]b\nimage é is allowed"},
+		{name: "text: an image that would begin a line of its own", input: podReview("team-a", pod("b\nimage é is allowed")),
+			asked:  []string{"[team-a]b\nimage é is allowed"},
 			answer: says(answers([]any{}, []any{[]any{"[team-a]b\nimage é is allowed", "no image name (traceID 4711)"}}, "")),
 			want:   []string{`image "b\nimage \u00e9 is allowed" is denied in namespace team-a: no image name (traceID 4711)`}},
 		{name: "text: try again once, a line for each image", input: three, answer: says(answers([]any{}, []any{}, undecided)), asked: asked,
@@ -440,7 +476,8 @@ func texts() []scenario {
 		{name: "text: what only Gatekeeper knows", input: three, answer: says(answers([]any{}, []any{}, "context deadline exceeded")), asked: asked,
 			want: []string{"undecided: image a could not be decided in namespace team-a$", "undecided: image b could not be decided in namespace team-a$",
 				"undecided: image c could not be decided in namespace team-a: Gatekeeper got no answer from Landwaiter: context deadline exceeded; try again$"}},
-		{name: "text: too many and too long images", input: podReview("team-a", pod(long...)), answer: says(answers([]any{}, []any{}, "too large")), asked: longKeys, want: longWant},
+		{name: "text: too many and too long images", input: podReview("team-a", pod(long...)), answer: says(answers([]any{}, []any{}, "too large")), asked: longKeys,
+			want: longWant},
 	}
 }
 

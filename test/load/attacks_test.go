@@ -70,7 +70,9 @@ spec: {rules: [{images: ["**"], require: [%s]}]}
 // bundle is a Sigstore bundle with the given parts of its verification material.
 func bundle(material string) []byte {
 	payload := base64.StdEncoding.EncodeToString([]byte(`{"_type":"https://in-toto.io/Statement/v1","subject":[],"predicateType":"https://sigstore.dev/cosign/sign/v1","predicate":{}}`))
-	return fmt.Appendf(nil, `{"mediaType":%q,"verificationMaterial":{"publicKey":{"hint":"x"}%s},"dsseEnvelope":{"payload":%q,"payloadType":"application/vnd.in-toto+json","signatures":[{"sig":"AAAA"}]}}`,
+	return fmt.Appendf(nil,
+		`{"mediaType":%q,"verificationMaterial":{"publicKey":{"hint":"x"}%s},"dsseEnvelope":{"payload":%q,"payloadType":"application/vnd.in-toto+json",`+
+			`"signatures":[{"sig":"AAAA"}]}}`,
 		bundleType, material, payload)
 }
 
@@ -152,7 +154,8 @@ var attacks = map[string]func(*testing.T) attack{
 		r.referrers = fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"manifests":%s}`, ocispec.MediaTypeImageIndex, repeated("{}", 1<<20-4096))
 	}),
 	"a large signature tag": evidence(func(_ *testing.T, r *impostor) {
-		r.tagged = fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"config":{},"layers":%s}`, ocispec.MediaTypeImageManifest, repeated(`{"mediaType":"`+payloadType+`"}`, 1<<20-4096))
+		r.tagged = fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"config":{},"layers":%s}`, ocispec.MediaTypeImageManifest,
+			repeated(`{"mediaType":"`+payloadType+`"}`, 1<<20-4096))
 	}),
 	"as much evidence as is read": evidence(func(t *testing.T, r *impostor) {
 		var manifests [][]byte
@@ -180,19 +183,23 @@ var attacks = map[string]func(*testing.T) attack{
 		return attack{registry: r, resources: attackers(t, 1), same: true}
 	},
 	"regular expressions that grow": func(t *testing.T) attack {
-		return attack{registry: startImpostor(t), resources: keyless(t, 3, `{identities: [`+list(8, `{issuerRegExp: "(?:`+strings.Repeat("a", 650)+`){2}", subject: "x"}`)+`], rootTrustStoreRef: {name: root}}`)}
+		return attack{registry: startImpostor(t),
+			resources: keyless(t, 3, `{identities: [`+list(8, `{issuerRegExp: "(?:`+strings.Repeat("a", 650)+`){2}", subject: "x"}`)+
+				`], rootTrustStoreRef: {name: root}}`)}
 	},
 	"expressions that grow": func(t *testing.T) attack {
-		return attack{registry: startImpostor(t), resources: keyless(t, 11, `{identities: [{issuer: "a", subject: "b"}], rootTrustStoreRef: {name: root}, expression: "`+
-			strings.TrimSuffix(strings.Repeat("claims.issuer == 'b' || ", 200), " || ")+`"}`)}
+		return attack{registry: startImpostor(t),
+			resources: keyless(t, 11, `{identities: [{issuer: "a", subject: "b"}], rootTrustStoreRef: {name: root}, expression: "`+
+				strings.TrimSuffix(strings.Repeat("claims.issuer == 'b' || ", 200), " || ")+`"}`)}
 	},
 	"expressions over long texts": largePredicates(strings.TrimSuffix(strings.Repeat("size(predicate.text) == 1 || ", 25), " || ")),
 	"expressions over deep lists": largePredicates(strings.TrimSuffix(strings.Repeat("predicate == predicate && ", 60), " && ") + " && false"),
-	"expressions over many words": largePredicates("predicate.words.all(w, predicate.words.exists(v, v != w) && w in predicate.words && w.matches('(?:w|o|r|d)*x'))"),
-	"expressions of policies":     policyExpressions,
-	"identities of 6 KB":          longIdentities(6 << 10),
-	"identities of 800 bytes":     longIdentities(800),
-	"large revocation lists":      revocationLists,
+	"expressions over many words": largePredicates("predicate.words.all(w, predicate.words.exists(v, v != w) && w in predicate.words && " +
+		"w.matches('(?:w|o|r|d)*x'))"),
+	"expressions of policies": policyExpressions,
+	"identities of 6 KB":      longIdentities(6 << 10),
+	"identities of 800 bytes": longIdentities(800),
+	"large revocation lists":  revocationLists,
 	"slow patterns": func(t *testing.T) attack {
 		var text strings.Builder
 		for i := range 8 {
@@ -252,9 +259,11 @@ func keyless(t *testing.T, verifiers int, signers string) string {
 	require.NoError(t, err)
 	var text strings.Builder
 	text.WriteString(namespace("evil"))
-	fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: root, namespace: evil}\nspec: {type: SigstoreRoot, source: {inline: %q}}\n", root)
+	fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: root, namespace: evil}\nspec: {type: SigstoreRoot, source: "+
+		"{inline: %q}}\n", root)
 	for i := range verifiers {
-		fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: v%d, namespace: evil}\nspec: {type: Cosign, cosign: {keyless: %s}}\n", i, signers)
+		fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: v%d, namespace: evil}\nspec: {type: Cosign, cosign: "+
+			"{keyless: %s}}\n", i, signers)
 	}
 	return text.String()
 }

@@ -99,7 +99,8 @@ func resources(host, key string, namespaces int) resource.Objects {
 func own(namespace verify.Namespace, key string) []v1beta1.Object {
 	trust := &v1beta1.TrustStore{Spec: inline(v1beta1.TrustStoreTypePublicKeys, key)}
 	verifier := &v1beta1.Verifier{Spec: v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{
-		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}}
+		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}},
+			TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}}
 	rules := &v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{
 		Images: []string{"**"}, Require: []v1beta1.Requirement{{AnyOf: []string{"release"}}}}}}}
 	trust.Name, verifier.Name, rules.Name = "keys", "release", "strict"

@@ -80,7 +80,8 @@ func BenchmarkFloodOfATenant(b *testing.B) {
 	const namespaces = 50
 	c := newCrowd(b, func(host, key string, _ int) resource.Objects {
 		o := resources(host, key, 2) // the two home namespaces
-		mine, theirs := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(0))}}, &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(1)), NamespacePrefix: "flood-"}}
+		mine, theirs := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(0))}},
+			&v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(1)), NamespacePrefix: "flood-"}}
 		mine.Name, theirs.Name = "mine", "theirs"
 		o.Resources = append(o.Resources, mine, theirs)
 		for i := range namespaces {

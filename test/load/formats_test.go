@@ -92,7 +92,8 @@ func formats(t testing.TB) []format {
 			_, err = r.PushLegacy(t.Context(), img, payload, annotations)
 			require.NoError(t, err)
 		}},
-		{"attestation, bundle", identities, "{type: Attestation, attestation: {predicateType: '" + provenance + "', expression: '!has(predicate.x)', " + keyless + "}}", bundle(provenance)},
+		{"attestation, bundle", identities, "{type: Attestation, attestation: {predicateType: '" + provenance + "', expression: '!has(predicate.x)', " + keyless +
+			"}}", bundle(provenance)},
 		{"notation, JWS", certificates, byCertificate, notation(fixture.NotationOptions{})},
 		{"notation, COSE", certificates, byCertificate, notation(fixture.NotationOptions{COSE: true})},
 	}

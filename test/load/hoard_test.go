@@ -70,11 +70,13 @@ func TestATeamOfManyKeysAndLargeRegularExpressionsLeavesTheOthersTheirMemory(t *
 	hoarding(t, c, func(prefix string) {
 		keys := suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-keys, namespace: hoard}}", prefix) // too long for a spec
 		keys.Object["data"] = map[string]any{"keys": strings.Repeat(string(key.PEM), 500)}
-		store := suite.Resource("TrustStore", "hoard", prefix+"-keys", fmt.Sprintf("{type: PublicKeys, source: {configMapKeyRef: {name: %s-keys, key: keys}}}", prefix))
+		store := suite.Resource("TrustStore", "hoard", prefix+"-keys",
+			fmt.Sprintf("{type: PublicKeys, source: {configMapKeyRef: {name: %s-keys, key: keys}}}", prefix))
 		require.NoError(t, c.Client.Create(suite.Within(t), keys))
 		require.NoError(t, c.Client.Create(suite.Within(t), store))
 		for i := range 64 {
-			keyed := suite.Resource("Verifier", "hoard", fmt.Sprintf("%s-keys-%d", prefix, i), fmt.Sprintf("{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %s-keys}], insecureIgnoreTransparencyLog: true}}}", prefix))
+			keyed := suite.Resource("Verifier", "hoard", fmt.Sprintf("%s-keys-%d", prefix, i),
+				fmt.Sprintf("{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %s-keys}], insecureIgnoreTransparencyLog: true}}}", prefix))
 			keyless := suite.Resource("Verifier", "hoard", fmt.Sprintf("%s-identities-%d", prefix, i), "{}")
 			keyless.Object["spec"] = map[string]any{"type": "Cosign", "cosign": map[string]any{"keyless": map[string]any{"identities": identities}}}
 			require.NoError(t, c.Client.Create(suite.Within(t), keyed))
@@ -100,15 +102,17 @@ func hoarding(t *testing.T, c *cluster.Cluster, write func(prefix string)) (judg
 	require.NoError(t, err)
 	unsigned, err := registry.PushImage(t.Context(), "quiet/unsigned", "v1")
 	require.NoError(t, err)
-	suite.Apply(t, c, fmt.Sprintf(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: loopback}, spec: {registries: [%q], insecurePlainHTTP: true}}
+	suite.Apply(t, c,
+		fmt.Sprintf(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: loopback}, spec: {registries: [%q], insecurePlainHTTP: true}}
 ---
 `, registry.Host())+trust("quiet", "keys", string(key.PEM))+`---
 {apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: release, namespace: quiet}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
 {apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: strict, namespace: quiet}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
 `)
-	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB", "KUBECONFIG=" + c.Kubeconfig()},
-		Args: []string{"--leader-elect=false", "--log-level", "error"}})
+	server, err := suite.ForTest(t).
+		Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB", "KUBECONFIG=" + c.Kubeconfig()},
+			Args: []string{"--leader-elect=false", "--log-level", "error"}})
 	require.NoError(t, err)
 	w := &siege{Server: server}
 	t.Logf("ready with at most %d MiB, of %d in the limit", w.within(t), limit)
@@ -124,7 +128,8 @@ func hoarding(t *testing.T, c *cluster.Cluster, write func(prefix string)) (judg
 				return err
 			}
 			items := gatekeeper.Items(answer)
-			for key, want := range map[string]gatekeeper.Verdict{name("quiet", signed): gatekeeper.Allowed, name("quiet", unsigned): gatekeeper.Denied, name("hoard", signed): hoarder} {
+			for key, want := range map[string]gatekeeper.Verdict{name("quiet", signed): gatekeeper.Allowed, name("quiet", unsigned): gatekeeper.Denied,
+				name("hoard", signed): hoarder} {
 				if got, why := gatekeeper.Judge(items[key]); got != want {
 					return fmt.Errorf("%s is %s: %s; %s", key, got, why, answer.SystemError)
 				}

@@ -267,7 +267,8 @@ func (w *siege) attack(t *testing.T, d time.Duration) {
 	cancel()
 	all.Wait()
 	t.Logf("%d MiB at most; quiet team alone p50 %s p99 %s, under attack p50 %s p99 %s: %.1f times", w.within(t),
-		percentile(50, before), percentile(99, before), percentile(50, during), percentile(99, during), float64(percentile(99, during))/float64(percentile(99, before)))
+		percentile(50, before), percentile(99, before), percentile(50, during), percentile(99, during),
+		float64(percentile(99, during))/float64(percentile(99, before)))
 }
 
 // accepted fails the test unless exactly the attacks that want it have resources that are refused: the others would attack

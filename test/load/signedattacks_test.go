@@ -79,7 +79,8 @@ func longIdentities(length int) func(*testing.T) attack {
 		require.NoError(t, err)
 		identity := strings.Repeat("a", length) + "@example.com"
 		r.made = func(subject digest.Digest) (string, []byte, error) {
-			content, err := services.Bundle(identity, "https://accounts.example.com", sigstore.Statement(subject, "https://sigstore.dev/cosign/sign/v1", map[string]any{}), sigstore.SignOptions{})
+			content, err := services.Bundle(identity, "https://accounts.example.com",
+				sigstore.Statement(subject, "https://sigstore.dev/cosign/sign/v1", map[string]any{}), sigstore.SignOptions{})
 			return bundleType, content, err
 		}
 		return attack{registry: r, resources: namespace("evil") + fmt.Sprintf(`---
@@ -121,7 +122,8 @@ func revocationLists(t *testing.T) attack {
 	responder.Answer(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(block.Bytes) })
 	r.made = func(subject digest.Digest) (string, []byte, error) {
 		options := fixture.NotationOptions{}
-		content, err := fixture.NotationEnvelope(fixture.Image{Descriptor: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: subject, Size: 512}}, leaf, options)
+		content, err := fixture.NotationEnvelope(fixture.Image{Descriptor: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: subject, Size: 512}},
+			leaf, options)
 		return options.MediaType(), content, err
 	}
 	var certificate bytes.Buffer

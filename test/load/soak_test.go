@@ -233,7 +233,8 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 	}
 	for i, replica := range s.replicas {
 		stats := replica.RedisStats()
-		t.Logf("replica %d: %d hits, %d misses, %d failures, %d skipped, %d dropped", i, stats.Hits.Load(), stats.Misses.Load(), stats.Failures.Load(), stats.Skipped.Load(), stats.Dropped.Load())
+		t.Logf("replica %d: %d hits, %d misses, %d failures, %d skipped, %d dropped", i, stats.Hits.Load(), stats.Misses.Load(), stats.Failures.Load(),
+			stats.Skipped.Load(), stats.Dropped.Load())
 		require.Zero(t, stats.Unopened.Load(), "replicas read each other's values")
 	}
 	s.quiet(t)

@@ -27,7 +27,8 @@ const (
 func ofTenants(key string) resource.Objects {
 	o := resources("127.0.0.1:5000", key, tenants)
 	for i := range tenants {
-		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(i)), Namespaces: []string{string(team(i)) + "-web"}, NamespacePrefix: string(team(i)) + "-dev-"}}
+		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(i)), Namespaces: []string{string(team(i)) + "-web"},
+			NamespacePrefix: string(team(i)) + "-dev-"}}
 		tenant.Name = string(team(i))
 		o.Resources = append(o.Resources, tenant)
 		for _, suffix := range []string{"", "-web", "-dev-a"}[:members] {

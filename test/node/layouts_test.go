@@ -39,7 +39,8 @@ func TestAKubeletRunsThePodsOfEveryLayout(t *testing.T) {
 		says    v1.Config // what the real image says
 		program string
 	}{
-		{scaffold.LayoutFlux, own(scaffold.LayoutFlux), "landwaiter-podinfo", v1.Config{User: "app", WorkingDir: "/home/app", Cmd: []string{"./podinfo"}}, "home/app/podinfo"},
+		{scaffold.LayoutFlux, own(scaffold.LayoutFlux), "landwaiter-podinfo", v1.Config{User: "app", WorkingDir: "/home/app", Cmd: []string{"./podinfo"}},
+			"home/app/podinfo"},
 		{scaffold.LayoutGroups, func() (scaffold.Tree, error) {
 			return scaffold.NewPlatform(scaffold.Platform{Layout: scaffold.LayoutGroups})
 		}, "landwaiter-external-secrets", v1.Config{User: "65534", Entrypoint: []string{"/bin/external-secrets"}}, "bin/external-secrets"},

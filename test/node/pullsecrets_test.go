@@ -80,17 +80,21 @@ func TestAKubeletTriesTheLoginsOfAPullSecretThatTheProductTries(t *testing.T) {
 		{"the older form", corev1.SecretTypeDockercfg, []string{`{"locked.example.com": ` + right + `}`}, true},
 		{"no secret", "", nil, false},
 		{"a wrong login", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com": ` + wrong + `}}`}, false},
-		{"two secrets", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com": ` + wrong + `}}`, `{"auths": {"locked.example.com": ` + right + `}}`}, true},
+		{"two secrets", corev1.SecretTypeDockerConfigJson,
+			[]string{`{"auths": {"locked.example.com": ` + wrong + `}}`, `{"auths": {"locked.example.com": ` + right + `}}`}, true},
 		{"a scheme and Docker's path", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"https://locked.example.com/v1/": ` + right + `}}`}, true},
 		{"a path", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com/org": ` + right + `}}`}, true},
 		{"another path", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com/other": ` + right + `}}`}, false},
-		{"a path after the host", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com/org": ` + wrong + `, "locked.example.com": ` + right + `}}`}, true},
+		{"a path after the host", corev1.SecretTypeDockerConfigJson,
+			[]string{`{"auths": {"locked.example.com/org": ` + wrong + `, "locked.example.com": ` + right + `}}`}, true},
 		{"a wildcard", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"*.example.com": ` + right + `}}`}, true},
 		{"a wildcard for one label", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"*.com": ` + right + `}}`}, false},
 		{"an empty entry", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com": {}, "locked.example.com/org": ` + right + `}}`}, true},
-		{"credsStore", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com": ` + right + `}, "credsStore": "desktop", "credHelpers": {"locked.example.com": "x"}}`}, true},
+		{"credsStore", corev1.SecretTypeDockerConfigJson,
+			[]string{`{"auths": {"locked.example.com": ` + right + `}, "credsStore": "desktop", "credHelpers": {"locked.example.com": "x"}}`}, true},
 		{"no padding", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com": ` + strings.ReplaceAll(right, "=", "") + `}}`}, true},
-		{"auth beside a user name", corev1.SecretTypeDockerConfigJson, []string{`{"auths": {"locked.example.com": {"username": "other", "password": "x", ` + right[1:] + `}}`}, true},
+		{"auth beside a user name", corev1.SecretTypeDockerConfigJson,
+			[]string{`{"auths": {"locked.example.com": {"username": "other", "password": "x", ` + right[1:] + `}}`}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod := m.Pod(namespace, fmt.Sprintf("login-%d", i), host+"/"+repository+":1", corev1.PullAlways)
@@ -99,7 +103,8 @@ func TestAKubeletTriesTheLoginsOfAPullSecretThatTheProductTries(t *testing.T) {
 				if c.kind == corev1.SecretTypeDockercfg {
 					key = corev1.DockerConfigKey
 				}
-				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("login-%d-%d", i, n)}, Type: c.kind, Data: map[string][]byte{key: []byte(text)}}
+				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("login-%d-%d", i, n)}, Type: c.kind,
+					Data: map[string][]byte{key: []byte(text)}}
 				require.NoError(t, m.Client.Create(t.Context(), secret))
 				pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret.Name})
 			}
@@ -128,19 +133,26 @@ func TestTheLoginsOfAPullSecretAreThoseOfTheKubeletsCode(t *testing.T) {
 	var questions []question
 	var input bytes.Buffer
 	for range 20_000 {
-		q := question{Images: []string{"r.example.com/org/app", "s.example.com/org", "docker.io/library/app", "eu-docker.pkg.dev/p/app", "r.example.com:5000/a/b", "10.0.0.1:5000/org/app"}}
+		q := question{Images: []string{"r.example.com/org/app", "s.example.com/org", "docker.io/library/app", "eu-docker.pkg.dev/p/app", "r.example.com:5000/a/b",
+			"10.0.0.1:5000/org/app"}}
 		user := 0
 		for range 1 + random.IntN(3) {
 			var entries []string
 			keys := map[string]bool{}
 			for range random.IntN(5) {
-				key := pick("", "", "https://", "http://") + pick("r.example.com", "r.example.com", "*.example.com", "*.*.com", "?.example.com", "[rs].example.com", "*", "r*.e*m*e.*", "*x*.example.com", "s.example.com", "*-docker.pkg.dev", "index.docker.io", "docker.io",
-					"r.example.com:5000", "*.example.com:5000", "10.0.0.1:5000", "10.*.0.1:5000", "example.com") + pick("", "", "/", "/v1/", "/v2/", "/org", "/org/", "/org/app", "/v2/org", "/v1/a", "/p")
+				key := pick("", "", "https://", "http://") +
+					pick("r.example.com", "r.example.com", "*.example.com", "*.*.com", "?.example.com", "[rs].example.com", "*", "r*.e*m*e.*", "*x*.example.com",
+						"s.example.com", "*-docker.pkg.dev", "index.docker.io", "docker.io",
+						"r.example.com:5000", "*.example.com:5000", "10.0.0.1:5000", "10.*.0.1:5000", "example.com") +
+					pick("", "", "/", "/v1/", "/v2/", "/org", "/org/", "/org/app", "/v2/org", "/v1/a", "/p")
 				// Which of two spellings of a key comes first is chance.
 				if plain := strings.TrimSuffix(strings.NewReplacer("https://", "", "http://", "", "/v1/", "/", "/v2/", "/").Replace(key), "/"); !keys[plain] {
 					keys[plain] = true
 					user++
-					entries = append(entries, fmt.Sprintf("%q: %s", key, pick(auth(fmt.Sprint("u", user)), `{}`, fmt.Sprintf(`{"username": "u%d", "password": "p", "email": "e"}`, user), strings.ReplaceAll(auth(fmt.Sprint("u", user)), "=", ""))))
+					entries = append(entries,
+						fmt.Sprintf("%q: %s", key,
+							pick(auth(fmt.Sprint("u", user)), `{}`, fmt.Sprintf(`{"username": "u%d", "password": "p", "email": "e"}`, user),
+								strings.ReplaceAll(auth(fmt.Sprint("u", user)), "=", ""))))
 				}
 			}
 			q.Secrets = append(q.Secrets, `{"auths": {`+strings.Join(entries, ", ")+`}`+pick("", `, "credsStore": "x"`, `, "HttpHeaders": {"A": "b"}`)+`}`)

@@ -68,7 +68,8 @@ func TestAKubeletStartsWhatTheProductJudged(t *testing.T) {
 		if shown == "" {
 			shown = "nothing: " + o.waiting + o.refused
 		}
-		fmt.Fprintf(w, "%.90s\t%s\t%.90s\t%.70s\t%.90s\n", strings.ReplaceAll(s.text, id, "<ID>"), s.pull, strings.Join(asked, ", "), strings.ReplaceAll(shown, "\n", " "), said)
+		fmt.Fprintf(w, "%.90s\t%s\t%.90s\t%.70s\t%.90s\n", strings.ReplaceAll(s.text, id, "<ID>"), s.pull, strings.Join(asked, ", "),
+			strings.ReplaceAll(shown, "\n", " "), said)
 		if err != nil {
 			continue
 		}
@@ -126,23 +127,37 @@ func spellings(id, digest string) []spelling {
 		{"web", present}, {"library/web", present}, {"docker.io/web", present}, {"docker.io/library/web", present}, {"index.docker.io/library/web:latest", present},
 		{"registry.example.com/team-a/app:1@" + other, present}, {"registry-1.docker.io/library/web:latest", present},
 		// The ID of an image of the node, and what begins like it.
-		{"sha256:" + id, never}, {"sha256:" + id, present}, {"sha256:" + id, always}, {"sha256:" + id[:12], never}, {"sha256:" + id[:1], present}, {"sha256:" + id[:4], always},
-		{"SHA256:" + id, present}, {"sha512:" + id, present}, {"sha384:" + id[:12], present}, {id, never}, {id, present}, {id[:12], present}, {id[:12], never}, {id[:12] + ":latest", never},
-		{"docker.io/library/sha256:" + id[:12], never}, {"library/sha256:" + id, never}, {"docker.io/library/" + id[:12], never}, {"@sha256:" + id, never}, {"sha256@sha256:" + id, never}, {"localhost/sha256:" + id[:12], never},
+		{"sha256:" + id, never}, {"sha256:" + id, present}, {"sha256:" + id, always}, {"sha256:" + id[:12], never}, {"sha256:" + id[:1], present},
+		{"sha256:" + id[:4], always},
+		{"SHA256:" + id, present}, {"sha512:" + id, present}, {"sha384:" + id[:12], present}, {id, never}, {id, present}, {id[:12], present}, {id[:12], never},
+		{id[:12] + ":latest", never},
+		{"docker.io/library/sha256:" + id[:12], never}, {"library/sha256:" + id, never}, {"docker.io/library/" + id[:12], never}, {"@sha256:" + id, never},
+		{"sha256@sha256:" + id, never}, {"localhost/sha256:" + id[:12], never},
 		{"k8s.io/" + id, never}, {"sha256:" + id + "@sha256:" + id, never}, {" sha256:" + id, never}, {"sha256: " + id, never},
 		// Hosts.
-		{"registry.example.com:443/team-b/private:1", never}, {"registry.example.com:443/team-a/app:1", present}, {"registry.example.com:0443/team-a/app:1", present}, {"registry.example.com:80/team-a/app:1", present},
-		{"REGISTRY.example.com/team-a/app:1", present}, {"REGISTRY.example.com/team-b/private:1", never}, {"registry.example.com./team-a/app:1", present}, {"registry/team-a/app:1", present},
-		{"localhost/team-a/app:1", present}, {"localhost:1/team-a/app:1", present}, {"127.0.0.1:1/team-a/app:1", present}, {"127.1:1/team-a/app:1", present}, {"[::1]:1/team-a/app:1", present}, {"2130706433:1/team-a/app:1", present},
-		{"docker.io:443/library/web", present}, {"Docker.io/library/web", present}, {"DOCKER.IO/web", present}, {"docker.io./web", present}, {"xn--dcker-jua.io/web", present}, {"döcker.io/web", present},
+		{"registry.example.com:443/team-b/private:1", never}, {"registry.example.com:443/team-a/app:1", present}, {"registry.example.com:0443/team-a/app:1", present},
+		{"registry.example.com:80/team-a/app:1", present},
+		{"REGISTRY.example.com/team-a/app:1", present}, {"REGISTRY.example.com/team-b/private:1", never}, {"registry.example.com./team-a/app:1", present},
+		{"registry/team-a/app:1", present},
+		{"localhost/team-a/app:1", present}, {"localhost:1/team-a/app:1", present}, {"127.0.0.1:1/team-a/app:1", present}, {"127.1:1/team-a/app:1", present},
+		{"[::1]:1/team-a/app:1", present}, {"2130706433:1/team-a/app:1", present},
+		{"docker.io:443/library/web", present}, {"Docker.io/library/web", present}, {"DOCKER.IO/web", present}, {"docker.io./web", present},
+		{"xn--dcker-jua.io/web", present}, {"döcker.io/web", present},
 		// Paths, tags and digests.
-		{"registry.example.com/Team-A/app:1", present}, {"registry.example.com//team-a/app:1", present}, {"registry.example.com/team-a/../team-b/private:1", present}, {"registry.example.com/team-a%2fapp:1", present},
-		{"registry.example.com/team-a/app:1/", present}, {"registry.example.com/team-a/app:", present}, {"registry.example.com/team-a/app@", present}, {"registry.example.com/team-a/app:1 ", present},
-		{"registry.example.com/team-a/app:1\n", present}, {"registry.example.com/team-a/app:" + strings.Repeat("a", 129), present}, {"registry.example.com/team-a/app:-1", present},
-		{"registry.example.com/team-a/app@sha512:" + strings.Repeat("0", 128), present}, {"registry.example.com/team-a/app@md5:" + strings.Repeat("0", 32), present}, {"registry.example.com/team-a/app@" + strings.ToUpper(digest), present},
-		{"registry.example.com/team-a/app@" + digest + "@" + digest, present}, {"registry.example.com/team-a/app:1:1", present}, {"registry.example.com/team-a/app:1?ns=x", present}, {"registry.example.com/team-a/app#1", present},
+		{"registry.example.com/Team-A/app:1", present}, {"registry.example.com//team-a/app:1", present}, {"registry.example.com/team-a/../team-b/private:1", present},
+		{"registry.example.com/team-a%2fapp:1", present},
+		{"registry.example.com/team-a/app:1/", present}, {"registry.example.com/team-a/app:", present}, {"registry.example.com/team-a/app@", present},
+		{"registry.example.com/team-a/app:1 ", present},
+		{"registry.example.com/team-a/app:1\n", present}, {"registry.example.com/team-a/app:" + strings.Repeat("a", 129), present},
+		{"registry.example.com/team-a/app:-1", present},
+		{"registry.example.com/team-a/app@sha512:" + strings.Repeat("0", 128), present}, {"registry.example.com/team-a/app@md5:" + strings.Repeat("0", 32), present},
+		{"registry.example.com/team-a/app@" + strings.ToUpper(digest), present},
+		{"registry.example.com/team-a/app@" + digest + "@" + digest, present}, {"registry.example.com/team-a/app:1:1", present},
+		{"registry.example.com/team-a/app:1?ns=x", present}, {"registry.example.com/team-a/app#1", present},
 		// What other programs take.
-		{"https://registry.example.com/team-a/app:1", present}, {"http://registry.example.com/team-a/app:1", present}, {"oci://registry.example.com/team-a/app:1", present}, {"docker://registry.example.com/team-a/app:1", present},
-		{"user@registry.example.com/team-a/app:1", present}, {"user:pw@registry.example.com/team-a/app:1", present}, {"docker-daemon:team-a/app:1", present}, {"containers-storage:app", present}, {"dir:/tmp", present}, {"scratch", present},
+		{"https://registry.example.com/team-a/app:1", present}, {"http://registry.example.com/team-a/app:1", present},
+		{"oci://registry.example.com/team-a/app:1", present}, {"docker://registry.example.com/team-a/app:1", present},
+		{"user@registry.example.com/team-a/app:1", present}, {"user:pw@registry.example.com/team-a/app:1", present}, {"docker-daemon:team-a/app:1", present},
+		{"containers-storage:app", present}, {"dir:/tmp", present}, {"scratch", present},
 	}
 }

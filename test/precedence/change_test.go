@@ -99,9 +99,11 @@ func TestASnapshotThatChangedIsLikeOneThatIsNew(t *testing.T) {
 			for _, namespace := range []string{"", home, web, prod} {
 				is, should := snapshot.For(verify.Namespace(namespace)), fresh.For(verify.Namespace(namespace))
 				require.Equal(t, should.Generation, is.Generation, "seed %d: %q after a change of %q", seed, namespace, level)
-				require.Equal(t, conditions.Reports(fresh, verify.Namespace(namespace)), conditions.Reports(snapshot, verify.Namespace(namespace)), "seed %d: %q after a change of %q", seed, namespace, level)
+				require.Equal(t, conditions.Reports(fresh, verify.Namespace(namespace)), conditions.Reports(snapshot, verify.Namespace(namespace)),
+					"seed %d: %q after a change of %q", seed, namespace, level)
 				for _, asked := range images() {
-					require.Equal(t, ask(t, engine, fresh, namespace, asked), ask(t, engine, snapshot, namespace, asked), "seed %d: %s in %q after a change of %q", seed, asked.Name, namespace, level)
+					require.Equal(t, ask(t, engine, fresh, namespace, asked), ask(t, engine, snapshot, namespace, asked), "seed %d: %s in %q after a change of %q", seed,
+						asked.Name, namespace, level)
 					compared++
 				}
 			}
@@ -171,7 +173,8 @@ func TestAnswersAreThoseOfTheRulesInForceWhileRulesChange(t *testing.T) {
 					}
 					should, _ := m.world.Judge(namespace, asked)
 					if outcomeOf(result.Verdict) != should {
-						t.Errorf("seed %d: %s in %q: the specification says %d, the engine %s (%s)", seed, asked.Name, namespace, should, result.Verdict.Outcome(), result.Verdict.Reason)
+						t.Errorf("seed %d: %s in %q: the specification says %d, the engine %s (%s)", seed, asked.Name, namespace, should, result.Verdict.Outcome(),
+							result.Verdict.Reason)
 					}
 					if answered.Add(1); result.Verdict.Outcome() == policy.Allowed {
 						allowed.Add(1)

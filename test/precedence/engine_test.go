@@ -66,7 +66,8 @@ func TestTheEngineDoesWhatTheSpecificationSays(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	t.Logf("%d worlds: %d images were allowed, %d allowed with a warning, %d undecided and %d denied", count(), allowed.Load(), warned.Load(), undecided.Load(), denied.Load())
+	t.Logf("%d worlds: %d images were allowed, %d allowed with a warning, %d undecided and %d denied", count(), allowed.Load(), warned.Load(),
+		undecided.Load(), denied.Load())
 	for _, n := range []uint64{allowed.Load(), warned.Load(), undecided.Load(), denied.Load()} {
 		require.Greater(t, n, count()/20, "too few worlds have that outcome")
 	}
@@ -110,7 +111,8 @@ func compareWorlds(seed uint64, counted func(Answer, policy.Outcome), engine *ve
 			}
 			if outcomeOf(is) != outcome || (is.Warning != "") != warned {
 				written, _ := json.MarshalIndent(w, "", " ") //nolint:errchkjson // it is only shown
-				return fmt.Errorf("%s in %q: the specification says %d (warned: %t), the engine %d (%s; warning: %q)\n%s", asked.Name, namespace, outcome, warned, outcomeOf(is), is.Reason, is.Warning, written)
+				return fmt.Errorf("%s in %q: the specification says %d (warned: %t), the engine %d (%s; warning: %q)\n%s", asked.Name, namespace, outcome, warned,
+					outcomeOf(is), is.Reason, is.Warning, written)
 			}
 			counted(Answer{namespace, asked, w.Evidence, outcome, warned}, is.Outcome())
 		}
@@ -173,7 +175,8 @@ func (s *shelves) fill(evidence map[string]map[string][]string) error {
 		made := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest}
 		for verifier, findings := range found {
 			for i, by := range findings {
-				made.Layers = append(made.Layers, ocispec.Descriptor{MediaType: mediaType(verifier) + cmp.Or(by, "nobody"), Digest: digest.FromString(fmt.Sprint(verifier, i)), Size: 2})
+				made.Layers = append(made.Layers,
+					ocispec.Descriptor{MediaType: mediaType(verifier) + cmp.Or(by, "nobody"), Digest: digest.FromString(fmt.Sprint(verifier, i)), Size: 2})
 			}
 		}
 		content, err := json.Marshal(made)

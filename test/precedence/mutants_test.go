@@ -25,7 +25,8 @@ func TestEverySentenceOfThePageHasAMutantThatTheComparisonKills(t *testing.T) {
 	specification := read(t, "specification.go")
 	survives := func(text string) (bool, error) {
 		dir := t.TempDir()
-		for name, content := range map[string]string{"go.mod": "module mutant\n\ngo 1.24\n", "specification.go": text, "world.go": read(t, "world.go"), "main.go": read(t, "testdata/compare.go.txt")} {
+		for name, content := range map[string]string{"go.mod": "module mutant\n\ngo 1.24\n", "specification.go": text, "world.go": read(t, "world.go"),
+			"main.go": read(t, "testdata/compare.go.txt")} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.Replace(content, "package precedence", "package main", 1)), 0o600))
 		}
 		build := exec.CommandContext(t.Context(), "go", "build", "-o", "mutant", ".")

@@ -82,7 +82,8 @@ func id(level, name string) string { return level + "/" + name }
 func verifierNames() []string { return []string{"cosign", "sbom", "release"} }
 
 func (d dice) findings() []string {
-	return pick(d, []string{"alice"}, []string{"alice"}, []string{"bob"}, []string{"alice", "bob"}, []string{unreadable}, []string{unreadable, "alice"}, []string{"", "bob"}, nil)
+	return pick(d, []string{"alice"}, []string{"alice"}, []string{"bob"}, []string{"alice", "bob"}, []string{unreadable}, []string{unreadable, "alice"},
+		[]string{"", "bob"}, nil)
 }
 
 func (d dice) tenant(name string) Tenant {
@@ -164,7 +165,8 @@ func (d dice) policy(level string) Policy {
 }
 
 func (d dice) rule() Rule {
-	r := Rule{Images: pick(d, d.patterns(), []string{pick(d, images()...).Name}), Action: pick(d, "Require", "Require", "Require", "Require", "Require", "Require", "Allow", "Deny")}
+	r := Rule{Images: pick(d, d.patterns(), []string{pick(d, images()...).Name}),
+		Action: pick(d, "Require", "Require", "Require", "Require", "Require", "Require", "Allow", "Deny")}
 	if r.Action != "Require" {
 		return r
 	}

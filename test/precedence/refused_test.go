@@ -34,7 +34,8 @@ func TestNothingIsAllowedBecauseTheSchemaRefusesAResource(t *testing.T) {
 		changed.Resources = slices.Clone(objects.Resources)
 		changed.Resources[i] = resource.Refuse(edited, why)
 		after, problems := resolve.Empty(shelves.outside()).Next(resolve.Group(changed), nil)
-		require.True(t, slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == resource.RefOf(edited) }), "seed %d: nobody is told of %s: %v", seed, resource.RefOf(edited), why)
+		require.True(t, slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == resource.RefOf(edited) }),
+			"seed %d: nobody is told of %s: %v", seed, resource.RefOf(edited), why)
 		for namespace := range w.Namespaces {
 			for _, asked := range images() {
 				was, is := ask(t, engine, before, namespace, asked), ask(t, engine, after, namespace, asked)
@@ -82,7 +83,8 @@ func (d dice) refused(t *testing.T, object v1beta1.Object) (v1beta1.Object, erro
 func movesNamespaces(object, edited v1beta1.Object) bool {
 	was, ok := object.(*v1beta1.Tenant)
 	is, _ := edited.(*v1beta1.Tenant)
-	return ok && (was.Spec.HomeNamespace != is.Spec.HomeNamespace || was.Spec.NamespacePrefix != is.Spec.NamespacePrefix || !slices.Equal(was.Spec.Namespaces, is.Spec.Namespaces))
+	return ok && (was.Spec.HomeNamespace != is.Spec.HomeNamespace || was.Spec.NamespacePrefix != is.Spec.NamespacePrefix ||
+		!slices.Equal(was.Spec.Namespaces, is.Spec.Namespaces))
 }
 
 // verdict is an outcome, and the exception that made it.

@@ -70,7 +70,8 @@ func (o *resources) namespace(l Level) {
 		n.DeletionTimestamp = &o.created
 	}
 	if g := l.BreakGlass; g != nil {
-		n.Annotations = map[string]string{v1beta1.AnnotationBreakGlassFrom: g.From.Format(time.RFC3339), v1beta1.AnnotationBreakGlassUntil: g.Until.Format(time.RFC3339),
+		n.Annotations = map[string]string{v1beta1.AnnotationBreakGlassFrom: g.From.Format(time.RFC3339),
+			v1beta1.AnnotationBreakGlassUntil:  g.Until.Format(time.RFC3339),
 			v1beta1.AnnotationBreakGlassReason: "an outage", v1beta1.AnnotationBreakGlassOverrideMandatory: fmt.Sprint(g.OverrideMandatory)}
 	}
 	o.Namespaces = append(o.Namespaces, n)
@@ -88,7 +89,8 @@ func (o *resources) level(l Level) {
 	shared.Spec.Type, shared.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, key
 	o.add(twin(trust, shared), false)
 	for _, v := range l.Verifiers {
-		o.add(twin(&v1beta1.Verifier{ObjectMeta: o.meta(l.Name, v.Name), Spec: o.spec(v)}, &v1beta1.ClusterVerifier{ObjectMeta: o.meta("", v.Name), Spec: o.spec(v)}), v.Type == "")
+		o.add(twin(&v1beta1.Verifier{ObjectMeta: o.meta(l.Name, v.Name), Spec: o.spec(v)}, &v1beta1.ClusterVerifier{ObjectMeta: o.meta("", v.Name), Spec: o.spec(v)}),
+			v.Type == "")
 	}
 	for i, p := range l.Policies {
 		name, spec := fmt.Sprintf("policy-%d", i), policySpec(p)

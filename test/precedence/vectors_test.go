@@ -133,7 +133,8 @@ func realSpec(d dice) func(Verifier) v1beta1.VerifierSpec {
 			spec.Attestation.Keys = &v1beta1.Keys{TrustStoreRefs: refs("key-sbom"), TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}
 		case "release":
 			spec.Type, spec.Notation = v1beta1.VerifierTypeNotation, &v1beta1.NotationVerifier{TrustStoreRefs: refs("certificates"), TrustedIdentities: []string{"*"},
-				Level: pick(d, "", v1beta1.NotationLevelStrict, v1beta1.NotationLevelPermissive), Revocation: pick(d, "", "", v1beta1.RevocationModeIgnore, v1beta1.RevocationModeCheck)}
+				Level:      pick(d, "", v1beta1.NotationLevelStrict, v1beta1.NotationLevelPermissive),
+				Revocation: pick(d, "", "", v1beta1.RevocationModeIgnore, v1beta1.RevocationModeCheck)}
 		default:
 			spec.Cosign = &v1beta1.CosignVerifier{}
 			spec.Cosign.Keys = &v1beta1.Keys{TrustStoreRefs: refs("key-cosign"), TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}
@@ -153,7 +154,8 @@ func write(seed uint64) (string, error) {
 		if err != nil {
 			return err
 		}
-		documents = append(documents, "apiVersion: "+map[bool]string{true: "v1", false: v1beta1.GroupVersion.String()}[kind == "Namespace"]+"\nkind: "+kind+"\n"+string(text))
+		documents = append(documents, "apiVersion: "+map[bool]string{true: "v1", false: v1beta1.GroupVersion.String()}[kind == "Namespace"]+"\nkind: "+kind+
+			"\n"+string(text))
 		return nil
 	}
 	for _, n := range o.Namespaces {

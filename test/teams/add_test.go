@@ -21,7 +21,8 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "iris-green")
 	preview := w.add(t, append(typical("iris-green"), "--dry-run")...)
-	require.Contains(t, w.program.Must(t, append([]string{"tenant", "add", "--dry-run"}, typical("iris-green")...)...), " would be created, 0 would be changed, 0 would be unchanged\n")
+	require.Contains(t, w.program.Must(t, append([]string{"tenant", "add", "--dry-run"}, typical("iris-green")...)...),
+		" would be created, 0 would be changed, 0 would be unchanged\n")
 	require.Empty(t, w.objectsOf(t, "iris-green"), "a dry run writes nothing")
 	require.False(t, w.exists(t, "iris-green"))
 
@@ -33,7 +34,8 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 	before := w.objectsOf(t, "iris-green")
 	require.Len(t, before, first.Created-1, "all but the Tenant itself carry its label")
 	for _, name := range []string{"Namespace /iris-green", "ServiceAccount iris-green/iris-green", "RoleBinding iris-green-web/iris-green-reconciler",
-		"RoleBinding iris-green-web/iris-green-developers", "NetworkPolicy iris-green-web/default-deny", "ResourceQuota iris-green-web/tenant", "Kustomization iris-green/iris-green"} {
+		"RoleBinding iris-green-web/iris-green-developers", "NetworkPolicy iris-green-web/default-deny", "ResourceQuota iris-green-web/tenant",
+		"Kustomization iris-green/iris-green"} {
 		require.Contains(t, before, name)
 	}
 	require.NotContains(t, before, "RoleBinding iris-green/iris-green-developers", "developers have no permissions in the home namespace")
@@ -102,7 +104,8 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	args := []string{"tenant", "add", "web", "--set", "namespaces=payments", "--set", "isolation.podSecurity=Baseline"}
 	refused := w.program.Run(t, "", args...)
 	require.Equal(t, 1, refused.Code)
-	require.Equal(t, "landwaiter: Namespace payments exists and belongs to no Tenant; --set adopt=true, or spec.adopt in a file, gives it to Tenant web (1 pod, labels kept)\n", refused.Stderr)
+	require.Equal(t, "landwaiter: Namespace payments exists and belongs to no Tenant; --set adopt=true, or spec.adopt in a file, gives it to Tenant web (1 pod, "+
+		"labels kept)\n", refused.Stderr)
 	require.Empty(t, w.objectsOf(t, "web"))
 	require.Error(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "web"}, &v1beta1.Tenant{}), "nothing was written")
 
@@ -144,14 +147,17 @@ func TestAddGivesNobodyWhatClusterResourcesReference(t *testing.T) {
 	w.gone(t, "keeper")
 	w.makeNamespace(t, "keys-of-all", nil)
 	w.makeNamespace(t, "lw-elsewhere", nil)
-	suite.Apply(t, w.Cluster, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
+	suite.Apply(t, w.Cluster,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
   spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: landwaiter, image: i, args: [serve, --cluster-resource-namespace=keys-of-all]}]}}}}`)
-	refused := w.program.Run(t, "", "tenant", "add", "keeper", "--set", "namespaces=keys-of-all", "--set", "adopt=true", "--landwaiter-account", "lw-elsewhere/landwaiter")
+	refused := w.program.Run(t, "", "tenant", "add", "keeper", "--set", "namespaces=keys-of-all", "--set", "adopt=true", "--landwaiter-account",
+		"lw-elsewhere/landwaiter")
 	require.NotZero(t, refused.Code)
 	require.Contains(t, refused.Stdout+refused.Stderr, "namespace keys-of-all is reserved: take it off Tenant keeper")
 	require.NotContains(t, refused.Stderr, "the namespace of the Secrets and ConfigMaps of cluster resources is unknown")
 
-	suite.Apply(t, w.Cluster, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
+	suite.Apply(t, w.Cluster,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
   spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: landwaiter, image: i, args: [serve, --cluster-resource-namespace=$(KEYS)]}]}}}}`)
 	unsure := w.program.Run(t, "", "tenant", "add", "keeper", "--set", "namespaces=keeper", "--dry-run", "--landwaiter-account", "lw-elsewhere/landwaiter")
 	require.Contains(t, unsure.Stderr, "the namespace of the Secrets and ConfigMaps of cluster resources is unknown (serve has $(KEYS)): lw-elsewhere is assumed")

@@ -48,7 +48,8 @@ var attacked = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*arena
 	if err != nil {
 		return nil, err
 	}
-	all, err := suite.Chart(ctx, "landwaiter", "--set", "crds.install=false,guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true")
+	all, err := suite.Chart(ctx, "landwaiter", "--set",
+		"crds.install=false,guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true")
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,8 @@ func binding(namespace, name, role string, subjects ...rbacv1.Subject) *unstruct
 	if namespace == "" {
 		kind = "ClusterRoleBinding"
 	}
-	object := suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: %s, metadata: {name: %q}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}}", kind, name, role)
+	object := suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: %s, metadata: {name: %q}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: "+
+		"ClusterRole, name: %s}}", kind, name, role)
 	object.SetNamespace(namespace)
 	object.Object["subjects"] = list
 	return object
@@ -115,21 +117,29 @@ func standFor() (all []*unstructured.Unstructured) {
 		color := tenant[len("iris-"):]
 		add(tenant, suite.Object("{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: %s, name: %s}}", tenant, tenant),
 			suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: landwaiter-tenant}, data: {tenant: %s}}", tenant, tenant),
-			suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: %s, finalizers: [finalizers.fluxcd.io]}, spec: {serviceAccountName: %s, path: ./, prune: true}}", tenant, tenant, tenant))
+			suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: %s, finalizers: [finalizers.fluxcd.io]}, "+
+				"spec: {serviceAccountName: %s, path: ./, prune: true}}", tenant, tenant, tenant))
 		for _, namespace := range []string{tenant, tenant + "-web"} {
-			add(tenant, suite.Object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: %s, name: default-deny}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}", namespace),
+			add(tenant,
+				suite.Object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: %s, name: default-deny}, spec: {podSelector: {}, "+
+					"policyTypes: [Ingress, Egress]}}", namespace),
 				suite.Object("{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: %s, name: tenant}, spec: {hard: {pods: 50}}}", namespace),
 				binding(namespace, tenant+"-admins", "admin", group(color+"-admins")),
 				binding(namespace, tenant+"-reconciler", role, serviceAccount(tenant, tenant)))
 		}
-		add(tenant, binding(tenant+"-web", tenant+"-developers", "edit", group(color+"-devs")), binding(tenant+"-web", tenant+"-viewers", "view", group(color+"-viewers")))
+		add(tenant, binding(tenant+"-web", tenant+"-developers", "edit", group(color+"-devs")),
+			binding(tenant+"-web", tenant+"-viewers", "view", group(color+"-viewers")))
 	}
 	all = append(all, suite.Object(external, "iris-green", "older", ", target: {name: keys}"))
 	// Trust, where teams keep it.
 	for _, namespace := range []string{"iris-green", "iris-green-web", "iris-red", "iris-red-web"} {
-		all = append(all, suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {namespace: %s, name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}", namespace),
-			suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {namespace: %s, name: keys}, spec: {type: PublicKeys, source: {secretKeyRef: {name: keys, key: cosign.pub}}}}", namespace),
-			suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {namespace: %s, name: registry}, spec: {registries: [registry.example.com], imagePullSecrets: [{name: login}]}}", namespace),
+		all = append(all,
+			suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {namespace: %s, name: release}, spec: {type: Cosign, cosign: {keys: "+
+				"{trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}", namespace),
+			suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {namespace: %s, name: keys}, spec: {type: PublicKeys, source: "+
+				"{secretKeyRef: {name: keys, key: cosign.pub}}}}", namespace),
+			suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {namespace: %s, name: registry}, spec: {registries: [registry.example.com], "+
+				"imagePullSecrets: [{name: login}]}}", namespace),
 			suite.Object("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: keys}, stringData: {cosign.pub: x}}", namespace),
 			suite.Object("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: login}, stringData: {x: x}}", namespace),
 			suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: keys}, data: {cosign.pub: x}}", namespace))
@@ -147,22 +157,28 @@ func people() []*unstructured.Unstructured {
 		binding("", "cluster-readers", "landwaiter-cluster-reader", user("carl")),
 		binding("", "tenant-readers", "landwaiter-tenant-reader", user("tina")),
 		binding("", "examiners", "landwaiter-checker", user("dora")),
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: self-service}, rules: [{apiGroups: [''], resources: [namespaces], verbs: [get, create, update, patch, delete]}]}"),
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: self-service}, rules: [{apiGroups: [''], resources: " +
+			"[namespaces], verbs: [get, create, update, patch, delete]}]}"),
 		binding("", "self-service", "self-service", user("spawner")),
 		// As Landwaiter's leader lists them.
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-blue, iris-green, iris-late, iris-red], verbs: [operate]}, " +
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: " +
+			"[landwaiter.dev], resources: [tenants], resourceNames: [iris-blue, iris-green, iris-late, iris-red], verbs: [operate]}, " +
 			"{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-past, past], verbs: [end]}]}"),
 		binding("", "iris-green-namespace-maker", "landwaiter-namespace-maker", serviceAccount("iris-green", "iris-green")),
 		// Landwaiter logs in as an account of one team; that of the other team gave too much.
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: token-iris-green}, rules: [{apiGroups: [''], resources: [serviceaccounts/token], resourceNames: [iris-green], verbs: [create]}]}"),
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: token-of-all}, rules: [{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}]}"),
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: token-iris-green}, rules: [{apiGroups: [''], resources: " +
+			"[serviceaccounts/token], resourceNames: [iris-green], verbs: [create]}]}"),
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: token-of-all}, rules: [{apiGroups: [''], resources: " +
+			"[serviceaccounts/token], verbs: [create]}]}"),
 		binding("iris-green", "landwaiter-token", "token-iris-green", serviceAccount(suite.System, "landwaiter")),
 		binding("iris-red", "landwaiter-token", "token-of-all", serviceAccount(suite.System, "landwaiter")),
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: namespace-status}, rules: [{apiGroups: [''], resources: [namespaces/status, namespaces/finalize], verbs: [update, patch]}]}"),
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: namespace-status}, rules: [{apiGroups: [''], resources: " +
+			"[namespaces/status, namespaces/finalize], verbs: [update, patch]}]}"),
 		binding("", "namespace-status", "namespace-status", user("maker")),
 		binding("payments", "developers", "edit", user("peter")), // no Tenant is there
 		// Controllers that write Secrets by the order of others, of which the platform trusts one in one namespace.
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: secret-writer}, rules: [{apiGroups: [''], resources: [secrets], verbs: [get, create, update, patch]}]}"),
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: secret-writer}, rules: [{apiGroups: [''], resources: " +
+			"[secrets], verbs: [get, create, update, patch]}]}"),
 		binding("", "secret-writers", "secret-writer", serviceAccount("external-secrets", "external-secrets"), serviceAccount("cert-manager", "cert-manager")),
 		binding("iris-red", "external-secrets", "landwaiter-rules-writer", serviceAccount("external-secrets", "external-secrets")),
 		// Nobody should have this: what a Tenant's account has that may also change namespaces.
@@ -259,7 +275,8 @@ func change(kind, namespace, name, patch string) request {
 // changeBelow is change by a subresource.
 func changeBelow(subresource, kind, namespace, name, patch string) request {
 	return func(ctx context.Context, c client.Client) error {
-		return c.SubResource(subresource).Patch(ctx, named(kind, namespace, name), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll, managerOf(kind))
+		return c.SubResource(subresource).Patch(ctx, named(kind, namespace, name), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll,
+			managerOf(kind))
 	}
 }
 
@@ -288,8 +305,10 @@ func apiVersions() map[string]string {
 	const v1, rbac = "v1", "rbac.authorization.k8s.io/v1"
 	return map[string]string{
 		"Namespace": v1, "ConfigMap": v1, "ResourceQuota": v1, "ServiceAccount": v1, "Secret": v1, "Pod": v1, "RoleBinding": rbac,
-		"ClusterRole": rbac, "ExternalSecret": "external-secrets.io/v1", "NetworkPolicy": "networking.k8s.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "OCIRepository": "source.toolkit.fluxcd.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1beta1",
-		"TenantAllowedRegistries": "constraints.gatekeeper.sh/v1beta1", "Tenant": "landwaiter.dev/v1beta1", "Provider": "externaldata.gatekeeper.sh/v1beta1", "Assign": "mutations.gatekeeper.sh/v1",
+		"ClusterRole": rbac, "ExternalSecret": "external-secrets.io/v1", "NetworkPolicy": "networking.k8s.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1",
+		"OCIRepository": "source.toolkit.fluxcd.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1beta1",
+		"TenantAllowedRegistries": "constraints.gatekeeper.sh/v1beta1", "Tenant": "landwaiter.dev/v1beta1", "Provider": "externaldata.gatekeeper.sh/v1beta1",
+		"Assign": "mutations.gatekeeper.sh/v1",
 	}
 }
 
@@ -312,7 +331,8 @@ func label(key, value string) string {
 }
 
 func pod(namespace string) string {
-	return "{apiVersion: v1, kind: Pod, metadata: {namespace: " + namespace + ", name: x}, spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, " +
+	return "{apiVersion: v1, kind: Pod, metadata: {namespace: " + namespace + ", name: x}, spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: " +
+		"RuntimeDefault}}, " +
 		"containers: [{name: x, image: x, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}}"
 }
 

@@ -32,7 +32,8 @@ func attacksAsLandwaiter() []attack {
 		{"take one for another service", who, rule, "", "not for https://example.com", take("iris-green", "iris-green", 600, "https://example.com")},
 		{"take one for a day", who, rule, "", "for an hour at most", take("iris-green", "iris-green", 24*3600, "sts.amazonaws.com")},
 		{"take the operator's token by a Secret", who, "secrets", "", "no Secret but landwaiter-tls in namespace landwaiter-system, and not landwaiter-system/other",
-			create("{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {namespace: landwaiter-system, name: other, annotations: {kubernetes.io/service-account.name: landwaiter-operator}}}")},
+			create("{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {namespace: landwaiter-system, name: other, annotations: " +
+				"{kubernetes.io/service-account.name: landwaiter-operator}}}")},
 		{"take one of any account", who, rule, "", "every account in namespace iris-red", take("iris-red", "iris-red", 600, "sts.amazonaws.com")},
 	}
 }

@@ -44,7 +44,8 @@ func TestDeletingATeamKeepsItsNamespacesUnlessItSaysOtherwise(t *testing.T) {
 	require.NoError(t, w.Client.List(suite.Within(t), &bindings, client.InNamespace("kept-web")))
 	require.Empty(t, bindings.Items)
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Namespace: "kept-web", Name: "theirs"}, &corev1.ConfigMap{}))
-	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Namespace: "kept-web", Name: "tenant"}, &corev1.ResourceQuota{}), "what only restricts stays")
+	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Namespace: "kept-web", Name: "tenant"}, &corev1.ResourceQuota{}),
+		"what only restricts stays")
 
 	again := w.program.Run(t, "", "tenant", "delete", "kept", "--yes")
 	require.Equal(t, 1, again.Code)
@@ -81,8 +82,10 @@ func TestRightsStayUntilFluxHasFinished(t *testing.T) {
 func (w *installation) demoSource(t *testing.T) {
 	t.Helper()
 	w.makeNamespace(t, "flux-system", nil)
-	require.NoError(t, w.Client.Create(suite.Within(t), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
-		"metadata": map[string]any{"namespace": "flux-system", "name": "default"}, "spec": map[string]any{"url": "https://github.com/example/demo", "ref": map[string]any{"branch": "trunk"}}}}))
+	require.NoError(t,
+		w.Client.Create(suite.Within(t), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+			"metadata": map[string]any{"namespace": "flux-system", "name": "default"},
+			"spec":     map[string]any{"url": "https://github.com/example/demo", "ref": map[string]any{"branch": "trunk"}}}}))
 }
 
 func TestTheFormsOfTheDemo(t *testing.T) {
@@ -101,7 +104,8 @@ func TestTheFormsOfTheDemo(t *testing.T) {
 		w.makeNamespace(t, name, map[string]string{"flux-multitenant-demo.ringerc.github.com/tenant-name": "shared"})
 	}
 	foo := w.objectsOf(t, "sometenant")
-	for _, name := range []string{"Namespace /foo", "ServiceAccount foo/foo", "RoleBinding foo/foo-reconciler", "ConfigMap foo/tenant-vars", "Kustomization foo/dummy"} {
+	for _, name := range []string{"Namespace /foo", "ServiceAccount foo/foo", "RoleBinding foo/foo-reconciler", "ConfigMap foo/tenant-vars",
+		"Kustomization foo/dummy"} {
 		require.Contains(t, foo, name)
 	}
 	require.Equal(t, "sometenant", foo["Namespace /foo"].GetLabels()["flux-multitenant-demo.ringerc.github.com/tenant-name"])
@@ -117,16 +121,18 @@ func TestTheFormsOfTheDemo(t *testing.T) {
 			lines = append(lines, strings.Join(fields, " "))
 		}
 	}
-	require.Equal(t, []string{"NAMESPACE NAME NS-STATUS", "bar shared Active", "baz shared Active", "foo sometenant Active", "tenant81 anothertenant Active"}, lines)
+	require.Equal(t, []string{"NAMESPACE NAME NS-STATUS", "bar shared Active", "baz shared Active", "foo sometenant Active", "tenant81 anothertenant Active"},
+		lines)
 
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
-		"none by name":       {[]string{"--tenant-name", "nobody"}, "no namespace has the tenant name nobody"},
-		"none by namespace":  {[]string{"--tenant-namespace", "default"}, "no namespace default belongs to a tenant"},
-		"two of one name":    {[]string{"--tenant-name", "shared"}, "2 namespaces have the tenant name shared (bar, baz): choose one with --tenant-namespace"},
-		"both, and no match": {[]string{"--tenant-name", "sometenant", "--tenant-namespace", "tenant81"}, "no namespace tenant81 belongs to a tenant of the name sometenant"},
+		"none by name":      {[]string{"--tenant-name", "nobody"}, "no namespace has the tenant name nobody"},
+		"none by namespace": {[]string{"--tenant-namespace", "default"}, "no namespace default belongs to a tenant"},
+		"two of one name":   {[]string{"--tenant-name", "shared"}, "2 namespaces have the tenant name shared (bar, baz): choose one with --tenant-namespace"},
+		"both, and no match": {[]string{"--tenant-name", "sometenant", "--tenant-namespace", "tenant81"},
+			"no namespace tenant81 belongs to a tenant of the name sometenant"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := w.program.Run(t, "", append([]string{"tenant", "delete", "--delete-namespaces", "--yes"}, c.args...)...)

@@ -35,7 +35,8 @@ func blue(t *testing.T) (*v1beta1.Tenant, []*unstructured.Unstructured) {
 		},
 		Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "flux", Variables: map[string]v1beta1.Variable{"REGION": "eu"},
 			Source: &v1beta1.TenantSource{URL: "https://example.com/blue"}},
-		Isolation: v1beta1.TenantIsolation{Quota: corev1.ResourceList{"pods": resource.MustParse("50"), "requests.memory": resource.MustParse("2048Mi")}, Registries: []string{"registry.example.com/blue/", "docker.io/library/"}},
+		Isolation: v1beta1.TenantIsolation{Quota: corev1.ResourceList{"pods": resource.MustParse("50"), "requests.memory": resource.MustParse("2048Mi")},
+			Registries: []string{"registry.example.com/blue/", "docker.io/library/"}},
 	}}
 	objects, err := onboard.Objects(tenant, onboard.Options{Constraints: true})
 	require.NoError(t, err)
@@ -66,15 +67,19 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	// And for what pins tags, whatever has to be shortened.
 	owner := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris-green"}}
 	m := onboard.Mutation{CABundle: []byte("x"), Labels: map[string]string{"app.kubernetes.io/managed-by": "landwaiter-operator"}}
-	pinning := slices.Concat(m.Everywhere([]string{"kube-system"}), m.Only([]string{"payments"}), m.Stores(owner, owner.Spec.HomeNamespace, []string{"iris-green", "iris-green-web"}))
-	for _, namespace := range []string{"iris-green-web", "iris-green-" + strings.Repeat("x", 30), "iris-green-" + strings.Repeat("x", 40) + "--" + strings.Repeat("x", 10)} {
+	pinning := slices.Concat(m.Everywhere([]string{"kube-system"}), m.Only([]string{"payments"}),
+		m.Stores(owner, owner.Spec.HomeNamespace, []string{"iris-green", "iris-green-web"}))
+	for _, namespace := range []string{"iris-green-web", "iris-green-" + strings.Repeat("x", 30),
+		"iris-green-" + strings.Repeat("x", 40) + "--" + strings.Repeat("x", 10)} {
 		pinning = append(pinning, m.Stores(owner, namespace, []string{namespace})...)
 	}
 	for _, object := range pinning {
 		require.NoError(t, as.Create(suite.Within(t), object, client.DryRunAll), "%s %s", object.GetKind(), object.GetName())
 	}
 	// An admin of the namespace may do everything but what is guarded.
-	require.NoError(t, w.Apply(suite.Within(t), binding("iris-blue", "everything", "cluster-admin", user("boss")), binding("iris-blue-web", "everything", "cluster-admin", user("boss"))))
+	require.NoError(t,
+		w.Apply(suite.Within(t), binding("iris-blue", "everything", "cluster-admin", user("boss")),
+			binding("iris-blue-web", "everything", "cluster-admin", user("boss"))))
 	boss, err := w.NewClient(w.As("boss"))
 	require.NoError(t, err)
 	guarded := 0
@@ -88,16 +93,21 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 			rule = "tenant-labels"
 		}
 		for name, try := range map[string]error{
-			"change": boss.Patch(suite.Within(t), object.DeepCopy(), patch, client.DryRunAll), "delete": boss.Delete(suite.Within(t), object.DeepCopy(), client.DryRunAll),
+			"change": boss.Patch(suite.Within(t), object.DeepCopy(), patch, client.DryRunAll),
+			"delete": boss.Delete(suite.Within(t), object.DeepCopy(), client.DryRunAll),
 		} {
 			guarded++
-			require.True(t, refusedBy(try, rule) || refusedBy(try, "namespace-deletion"), "%s %s %s/%s: %v", name, object.GetKind(), object.GetNamespace(), object.GetName(), try)
+			require.True(t, refusedBy(try, rule) || refusedBy(try, "namespace-deletion"), "%s %s %s/%s: %v", name, object.GetKind(), object.GetNamespace(),
+				object.GetName(), try)
 		}
 	}
 	t.Logf("%d objects, %d requests of a namespace's cluster-admin refused", len(objects), guarded)
 	// What restricts goes no sooner than the Tenant: in the order of a deletion.
 	require.True(t, refusedBy(as.Delete(suite.Within(t), named("NetworkPolicy", "iris-blue-web", "default-deny"), client.DryRunAll), "operator-tenants"))
-	require.NoError(t, w.Client.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["landwaiter.dev/operator"]},"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`)), managerOf("Tenant")))
+	require.NoError(t,
+		w.Client.Patch(suite.Within(t), tenant,
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["landwaiter.dev/operator"]},"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`)),
+			managerOf("Tenant")))
 	require.NoError(t, w.Client.Delete(suite.Within(t), tenant))
 	suite.Eventually(t, func(ctx context.Context) error {
 		return as.Delete(ctx, named(onboard.KindRegistries, "", tenant.Name), client.DryRunAll)
@@ -112,7 +122,9 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 		return as.Patch(ctx, tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)), managerOf("Tenant"))
 	}
 	require.ErrorContains(t, letGo(suite.Within(t)), "does not list Tenant iris-blue as one that ends")
-	w.planted(t, suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: iris-blue-ends}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-blue], verbs: [end]}]}"),
+	w.planted(t,
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: iris-blue-ends}, rules: [{apiGroups: [landwaiter.dev], "+
+			"resources: [tenants], resourceNames: [iris-blue], verbs: [end]}]}"),
 		binding("", "iris-blue-ends", "iris-blue-ends", serviceAccount(suite.System, "landwaiter-operator")))
 	suite.Eventually(t, letGo)
 }

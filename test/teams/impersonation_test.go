@@ -55,7 +55,8 @@ func TestADeveloperCannotActAsTheAccountOfHome(t *testing.T) {
 	}
 	dan := w.token(t, "iris-green-web", "dan")
 	require.ErrorContains(t, w.secretsOfHome(suite.Within(t), t, dan, green().user), `User "system:serviceaccount:iris-green-web:dan" cannot impersonate`)
-	require.ErrorContains(t, w.secretsOfHome(suite.Within(t), t, dan, accountOf("iris-green-web", "deployer").user), `User "system:serviceaccount:iris-green-web:deployer" cannot list`, "accounts of a tenant namespace can be impersonated")
+	require.ErrorContains(t, w.secretsOfHome(suite.Within(t), t, dan, accountOf("iris-green-web", "deployer").user),
+		`User "system:serviceaccount:iris-green-web:deployer" cannot list`, "accounts of a tenant namespace can be impersonated")
 
 	// With permissions in the home namespace he is the account.
 	inHome := binding("iris-green", "dan", "edit", serviceAccount("iris-green-web", "dan"))
@@ -69,8 +70,10 @@ func TestADeveloperCannotOverwriteTheTrustOfTheTeam(t *testing.T) {
 	w := attacked(t)
 	overwrite := change("Secret", "iris-green", "keys", `{"stringData":{"cosign.pub":"evil"}}`)
 	require.ErrorContains(t, overwrite(suite.Within(t), w.as(t, greenDev())), "cannot patch resource")
-	require.ErrorContains(t, change("Verifier", "iris-green", "release", `{"spec":{"type":"Notation"}}`)(suite.Within(t), w.as(t, greenDev())), "cannot patch resource")
-	require.ErrorContains(t, change("Verifier", "iris-green-web", "release", `{"spec":{"type":"Notation"}}`)(suite.Within(t), w.as(t, greenDev())), "cannot patch resource")
+	require.ErrorContains(t, change("Verifier", "iris-green", "release", `{"spec":{"type":"Notation"}}`)(suite.Within(t), w.as(t, greenDev())),
+		"cannot patch resource")
+	require.ErrorContains(t, change("Verifier", "iris-green-web", "release", `{"spec":{"type":"Notation"}}`)(suite.Within(t), w.as(t, greenDev())),
+		"cannot patch resource")
 	require.Error(t, w.as(t, greenDev()).Get(suite.Within(t), client.ObjectKey{Namespace: "iris-green", Name: "keys"}, &corev1.Secret{}))
 
 	// The same key in a tenant namespace is within reach.
@@ -85,10 +88,12 @@ func TestADeveloperCannotOverwriteTheTrustOfTheTeam(t *testing.T) {
 // it also holds without guardrails.
 func TestAccountsCannotGiveThemselvesMore(t *testing.T) {
 	w := attacked(t)
-	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: iris-green-web, name: x}, rules: [{apiGroups: ['%s'], resources: [%s], verbs: [%s]}]}"
+	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: iris-green-web, name: x}, rules: [{apiGroups: ['%s'], resources: " +
+		"[%s], verbs: [%s]}]}"
 	const eve = "{kind: User, name: eve}"
 	exec := func(ctx context.Context, c client.Client) error {
-		return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "iris-green-web", Name: "default"}}, &authenticationv1.TokenRequest{}, client.DryRunAll)
+		return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "iris-green-web", Name: "default"}},
+			&authenticationv1.TokenRequest{}, client.DryRunAll)
 	}
 	for name, a := range map[string]struct {
 		who  persona
@@ -101,10 +106,12 @@ func TestAccountsCannotGiveThemselvesMore(t *testing.T) {
 		"the account makes a role to impersonate":  {green(), "attempting to grant", create(role, "", "serviceaccounts", "impersonate")},
 		"the account makes a role to run commands": {green(), "attempting to grant", create(role, "", "pods/exec", "create")},
 		"the account takes the token of another":   {green(), "cannot create resource", exec},
-		"the account changes a quota of nobody":    {green(), "cannot create resource", create("{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: iris-green-web, name: x}, spec: {}}")},
-		"a team admin binds cluster-admin":         {greenAdmin(), "attempting to grant", create(roleBinding, "iris-green-web", "cluster-admin", eve)},
-		"a team admin makes a Tenant":              {greenAdmin(), "cannot create resource", create("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: x}, spec: {homeNamespace: x}}")},
-		"the operator binds cluster-admin":         {operator(), "attempting to grant", create(roleBinding, "iris-green-web", "cluster-admin", eve)},
+		"the account changes a quota of nobody": {green(), "cannot create resource",
+			create("{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: iris-green-web, name: x}, spec: {}}")},
+		"a team admin binds cluster-admin": {greenAdmin(), "attempting to grant", create(roleBinding, "iris-green-web", "cluster-admin", eve)},
+		"a team admin makes a Tenant": {greenAdmin(), "cannot create resource",
+			create("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: x}, spec: {homeNamespace: x}}")},
+		"the operator binds cluster-admin": {operator(), "attempting to grant", create(roleBinding, "iris-green-web", "cluster-admin", eve)},
 		"the operator reads a Secret": {operator(), "cannot get resource", func(ctx context.Context, c client.Client) error {
 			return c.Get(ctx, client.ObjectKey{Namespace: "iris-green", Name: "keys"}, &corev1.Secret{})
 		}},
@@ -120,7 +127,8 @@ func TestAccountsCannotGiveThemselvesMore(t *testing.T) {
 		"who makes namespaces takes the guardrail away": {green(), "cannot delete resource", func(ctx context.Context, c client.Client) error {
 			return c.Delete(ctx, w.bindingOf("landwaiter-namespace-names"))
 		}},
-		"the admin of Landwaiter's kinds binds roles": {persona{"clara", []string{"platform"}}, "cannot create resource", create(roleBinding, "iris-green-web", "view", eve)},
+		"the admin of Landwaiter's kinds binds roles": {persona{"clara", []string{"platform"}}, "cannot create resource",
+			create(roleBinding, "iris-green-web", "view", eve)},
 	} {
 		require.ErrorContains(t, a.try(suite.Within(t), w.as(t, a.who)), a.says, name)
 	}

@@ -58,7 +58,9 @@ var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*inst
 		return nil, err
 	}
 	w.program.Kubeconfig = w.Kubeconfig()
-	if w.rendered, err = suite.Chart(ctx, "landwaiter", "--set", "guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true,operator.clusterRoles={team-deployer},clusterResourceNamespace="+clusterKeys); err != nil {
+	if w.rendered, err = suite.Chart(ctx, "landwaiter", "--set",
+		"guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true,operator.clusterRoles={team-deployer},clusterResourceNamespace="+
+			clusterKeys); err != nil {
 		return nil, err
 	}
 	kinds, err := foreignKinds()
@@ -66,7 +68,8 @@ var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*inst
 		return nil, err
 	}
 	// Landwaiter, which does not run here, makes it: the operator copies its caBundle.
-	verify := suite.Object("{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: landwaiter-verify}, spec: {url: 'https://landwaiter.landwaiter-system.svc:443/v1/verify', timeout: 3, caBundle: eA==}}")
+	verify := suite.Object("{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: landwaiter-verify}, spec: {url: " +
+		"'https://landwaiter.landwaiter-system.svc:443/v1/verify', timeout: 3, caBundle: eA==}}")
 	if err := w.Apply(ctx, slices.Concat(kinds, w.rendered, []*unstructured.Unstructured{verify})...); err != nil {
 		return nil, err
 	}
@@ -121,7 +124,8 @@ func foreignKinds() ([]*unstructured.Unstructured, error) {
 	}
 	gatekeepers, err := cluster.DecodeFile(release)
 	for _, o := range gatekeepers {
-		if o.GetKind() == "CustomResourceDefinition" && slices.Contains([]string{"providers.externaldata.gatekeeper.sh", "assign.mutations.gatekeeper.sh"}, o.GetName()) {
+		if o.GetKind() == "CustomResourceDefinition" &&
+			slices.Contains([]string{"providers.externaldata.gatekeeper.sh", "assign.mutations.gatekeeper.sh"}, o.GetName()) {
 			kinds = append(kinds, o)
 		}
 	}
@@ -135,7 +139,8 @@ func (w *installation) listAll(ctx context.Context) error {
 }
 
 func (w *installation) list(ctx context.Context, rule string) error {
-	return w.Apply(ctx, suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [%s]}", rule))
+	return w.Apply(ctx,
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [%s]}", rule))
 }
 
 // operatorGuardrail limits the operator to namespaces of Tenants.
@@ -179,7 +184,8 @@ func (w *installation) add(t *testing.T, args ...string) added {
 
 // typical are arguments of tenant add for the team of most tests.
 func typical(name string) []string {
-	return []string{name, "--set", "namespacePrefix=" + name + "-", "--set", "namespaces=" + name + "-web", "--set", "access.admins=" + name + "-admins", "--set", "access.developers=" + name + "-devs",
+	return []string{name, "--set", "namespacePrefix=" + name + "-", "--set", "namespaces=" + name + "-web", "--set", "access.admins=" + name + "-admins", "--set",
+		"access.developers=" + name + "-devs",
 		"--set", "reconciler.source.url=https://github.com/example/" + name, "--set", "isolation.quota.pods=50", "--set", "reconciler.variables.REGION=eu"}
 }
 

@@ -95,7 +95,8 @@ func TestEveryIsolationCaseHoldsInAnInstallationAsTheDocsDescribeIt(t *testing.T
 func (w *arena) everything(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, kind := range []string{"Namespace", "ConfigMap", "ResourceQuota", "ServiceAccount", "Secret", "Pod", "RoleBinding", "NetworkPolicy", "Kustomization", "Verifier", "Tenant"} {
+	for _, kind := range []string{"Namespace", "ConfigMap", "ResourceQuota", "ServiceAccount", "Secret", "Pod", "RoleBinding", "NetworkPolicy", "Kustomization",
+		"Verifier", "Tenant"} {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(apiVersions()[kind])
 		list.SetKind(kind + "List")
@@ -161,9 +162,12 @@ func (h hole) missed(results []isolation.Result) error {
 // Holes that do not hide each other are planted together.
 func TestIsolationFindsPlantedHoles(t *testing.T) {
 	w := attacked(t)
-	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: iris-green-web, name: one}, rules: [{apiGroups: [''], resources: [secrets], resourceNames: [keys], verbs: [get]}]}"
-	const bound = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: iris-green-web, name: one}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: one}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: red-admins}]}"
-	const reader = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: oops}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [list]}]}"
+	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: iris-green-web, name: one}, rules: [{apiGroups: [''], resources: " +
+		"[secrets], resourceNames: [keys], verbs: [get]}]}"
+	const bound = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: iris-green-web, name: one}, roleRef: {apiGroup: " +
+		"rbac.authorization.k8s.io, kind: Role, name: one}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: red-admins}]}"
+	const reader = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: oops}, rules: [{apiGroups: [landwaiter.dev], resources: " +
+		"[tenants], verbs: [list]}]}"
 	for name, together := range map[string]map[string]hole{
 		"guardrails": {
 			"one only warns": {func(t *testing.T) { w.deniesNothing(t, "tenant-labels") }, "",
@@ -172,13 +176,15 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 				binding := w.bindingOf("landwaiter-platform-objects")
 				require.NoError(t, w.Client.Delete(suite.Within(t), binding.DeepCopy()))
 				w.putBack(t, binding)
-			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "no ValidatingAdmissionPolicyBinding references the guardrail"},
+			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"},
+				"no ValidatingAdmissionPolicyBinding references the guardrail"},
 			"a piece gives every account too much": {func(t *testing.T) {
 				w.deniesNothing(t, "reconciler-pieces")
 				wide := suite.Object(piece, "rules: [{apiGroups: [''], resources: [limitranges], verbs: [update]}]")
 				suite.Eventually(t, func(ctx context.Context) error { return w.Apply(ctx, wide) }) // until the guardrail lets it pass
 				w.planted(t, wide)
-			}, "", []string{"controller-reconciler-pieces", "guardrail-reconciler-pieces", "reconciler-pieces"}, "ClusterRole piece has core, and every Git account gets it"},
+			}, "", []string{"controller-reconciler-pieces", "guardrail-reconciler-pieces", "reconciler-pieces"},
+				"ClusterRole piece has core, and every Git account gets it"},
 			"controllers may write what decides the team's trust": {func(t *testing.T) { w.deniesNothing(t, "secrets-of-truststores") }, "iris-green/iris-green",
 				[]string{"own-trusted-secrets"}, "may create an ExternalSecret in namespace iris-green that writes Secret keys"},
 			"a team reads Tenants": {func(t *testing.T) {
@@ -187,13 +193,16 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 		},
 		"rights": {
 			"a developer is admin of another team": {func(t *testing.T) { w.planted(t, binding("iris-red-web", "oops", "admin", group("green-devs"))) }, "green-devs",
-				[]string{"other-accounts", "other-limits", "other-permissions", "other-reads", "other-rules", "other-secrets", "other-workloads"}, `RoleBinding "oops/iris-red-web"`},
+				[]string{"other-accounts", "other-limits", "other-permissions", "other-reads", "other-rules", "other-secrets", "other-workloads"},
+				`RoleBinding "oops/iris-red-web"`},
 			"a developer is in the home namespace": {func(t *testing.T) { w.planted(t, binding("iris-green", "oops", "edit", group("green-devs"))) }, "green-devs",
 				[]string{"home-developers"}, `RoleBinding "oops/iris-green"`},
 			"an admin may read one Secret of another team": {func(t *testing.T) { w.planted(t, suite.Object(role), suite.Object(bound)) }, "red-admins",
 				[]string{"other-secrets"}, `may get secrets in namespace iris-green-web, keys; RBAC: allowed by RoleBinding "one/iris-green-web"`},
-			"a viewer has the permissions of a cluster admin": {func(t *testing.T) { w.planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) }, "green-viewers",
-				[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-permissions", "cluster-rules", "cluster-tenants", "namespace-viewers"}, `ClusterRoleBinding "oops"`},
+			"a viewer has the permissions of a cluster admin": {func(t *testing.T) { w.planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) },
+				"green-viewers",
+				[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-permissions", "cluster-rules", "cluster-tenants", "namespace-viewers"},
+				`ClusterRoleBinding "oops"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +229,8 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 // anything is found by what it no longer refuses.
 func TestIsolationFindsEveryGuardrailThatIsGone(t *testing.T) {
 	w := attacked(t)
-	want := []string{"account-names", "controller-reconciler-pieces", "own-trusted-secrets", "controller-break-glass", "controller-home-accounts", "controller-home-workloads", "controller-namespace-deletion", "controller-platform-objects",
+	want := []string{"account-names", "controller-reconciler-pieces", "own-trusted-secrets", "controller-break-glass", "controller-home-accounts",
+		"controller-home-workloads", "controller-namespace-deletion", "controller-platform-objects",
 		"controller-tenant-labels", "home-flux", "home-pods", "operator-account", "own-break-glass", "own-labels", "own-namespace", "own-platform-objects"}
 	for _, policy := range w.ofKind("ValidatingAdmissionPolicy") {
 		want = append(want, "guardrail-"+strings.TrimPrefix(policy.GetName(), "landwaiter-"))
@@ -242,7 +252,8 @@ func TestIsolationFindsEveryGuardrailThatIsGone(t *testing.T) {
 // Who may not impersonate has nothing tried, and is told which permission is missing.
 func TestIsolationNamesTheRightThatIsMissing(t *testing.T) {
 	w := attacked(t)
-	reader := suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: isolation-reader}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: [get, list]}]}")
+	reader := suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: isolation-reader}, rules: [{apiGroups: ['*'], " +
+		"resources: ['*'], verbs: [get, list]}]}")
 	w.planted(t, reader)
 	w.planted(t, binding("", "isolation-reader", "isolation-reader", serviceAccount("iris-green-web", "isolation-reader")))
 	w.planted(t, suite.Object("{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: iris-green-web, name: isolation-reader}}"))

@@ -28,9 +28,12 @@ func (w *installation) serve(t *testing.T) {
 	require.NoError(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "landwaiter.kubeconfig")
 	require.NoError(t, w.AccountKubeconfig(suite.Within(t), suite.System, "landwaiter", kubeconfig))
-	process, err := cluster.StartProcess(w.LogDir(), cluster.Command{Name: "serve", Path: suite.MustTool(t, suite.LandwaiterServer), Env: []string{"KUBECONFIG=" + kubeconfig}, Args: []string{"serve",
-		"--own-namespace=" + suite.System, "--tls-secret=landwaiter-tls", "--rotate-certificates", "--insecure-no-client-auth", "--cluster-role=operated-tenants=landwaiter-operated-tenants",
-		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2])}})
+	process, err := cluster.StartProcess(w.LogDir(),
+		cluster.Command{Name: "serve", Path: suite.MustTool(t, suite.LandwaiterServer), Env: []string{"KUBECONFIG=" + kubeconfig}, Args: []string{"serve",
+			"--own-namespace=" + suite.System, "--tls-secret=landwaiter-tls", "--rotate-certificates", "--insecure-no-client-auth",
+			"--cluster-role=operated-tenants=landwaiter-operated-tenants",
+			fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]),
+			fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2])}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		process.Terminate(suite.Patience)
@@ -74,7 +77,8 @@ func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
 	account, err := w.NewClient(w.As("system:serviceaccount:" + suite.System + ":landwaiter-operator"))
 	require.NoError(t, err)
 	ghost := func(tenant string) *corev1.Namespace {
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ghost", Labels: map[string]string{v1beta1.LabelTenant: tenant, "pod-security.kubernetes.io/enforce": "restricted"}}}
+		return &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: "ghost", Labels: map[string]string{v1beta1.LabelTenant: tenant, "pod-security.kubernetes.io/enforce": "restricted"}}}
 	}
 	require.ErrorContains(t, account.Create(suite.Within(t), ghost("no-such-team"), client.DryRunAll), "does not list Tenant no-such-team")
 
@@ -109,5 +113,6 @@ func TestTheAccountThatListsTenantsGivesNoOtherRights(t *testing.T) {
 		})
 	}
 	other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}}
-	require.ErrorContains(t, account.Patch(suite.Within(t), other, client.RawPatch("application/merge-patch+json", []byte(`{"rules":[]}`)), client.DryRunAll), "cannot patch resource")
+	require.ErrorContains(t, account.Patch(suite.Within(t), other, client.RawPatch("application/merge-patch+json", []byte(`{"rules":[]}`)), client.DryRunAll),
+		"cannot patch resource")
 }

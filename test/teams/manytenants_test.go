@@ -44,7 +44,8 @@ func TestGuardrailsCostLittleWithFiveHundredTenants(t *testing.T) {
 		few[i] = median(r.who, r.try)
 	}
 	for i := range tenants {
-		object := suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: t%d}, spec: {homeNamespace: t%d, namespacePrefix: t%d-}}", i, i, i)
+		object := suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: t%d}, spec: {homeNamespace: t%d, namespacePrefix: t%d-}}",
+			i, i, i)
 		require.NoError(t, w.Client.Create(suite.Within(t), object))
 		t.Cleanup(func() { require.NoError(t, w.Client.Delete(suite.Within(t), object)) })
 	}

@@ -82,7 +82,8 @@ func TestTagsArePinnedWithTheStoresOfTheTeamUpToALimit(t *testing.T) {
 
 	// The second is past the limit: the cluster's Stores pin its tags, and it is told.
 	w.pinning(t, "pin-b")
-	require.Contains(t, w.provisioned(t, "pin-b", metav1.ConditionFalse, "LimitExceeded"), "not all Stores of Tenant pin-b pin tags, because the limit is 1 sets of mutation objects")
+	require.Contains(t, w.provisioned(t, "pin-b", metav1.ConditionFalse, "LimitExceeded"),
+		"not all Stores of Tenant pin-b pin tags, because the limit is 1 sets of mutation objects")
 	suite.Eventually(t, func(context.Context) error {
 		namespaces, err := w.pins(t, "landwaiter-pods-containers")
 		if err == nil && fmt.Sprint(namespaces) != "[pin-b pin-b-web]" {

@@ -47,11 +47,13 @@ func TestRightsFollowATenantAndItsNamespaces(t *testing.T) {
 	w.gone(t, "follow")
 	w.vacant(t, "other-b")
 	w.operate(t)
-	w.tenant(t, "metadata: {name: follow}\nspec: {homeNamespace: follow, namespaces: [follow-a], namespacePrefix: follow-, access: {developers: [{kind: Group, name: devs}]}, reconciler: {}, isolation: {quota: {pods: 5}}}")
+	w.tenant(t, "metadata: {name: follow}\nspec: {homeNamespace: follow, namespaces: [follow-a], namespacePrefix: follow-, access: {developers: [{kind: Group, "+
+		"name: devs}]}, reconciler: {}, isolation: {quota: {pods: 5}}}")
 	require.Contains(t, w.provisioned(t, "follow", metav1.ConditionTrue, "Provisioned"), "in 2 namespaces")
 	equipped := func(namespace string) func(map[string]*unstructured.Unstructured) bool {
 		return func(objects map[string]*unstructured.Unstructured) bool {
-			for _, name := range []string{"RoleBinding " + namespace + "/follow-reconciler", "RoleBinding " + namespace + "/follow-developers", "ResourceQuota " + namespace + "/tenant", "NetworkPolicy " + namespace + "/default-deny", "Namespace /" + namespace} {
+			for _, name := range []string{"RoleBinding " + namespace + "/follow-reconciler", "RoleBinding " + namespace + "/follow-developers",
+				"ResourceQuota " + namespace + "/tenant", "NetworkPolicy " + namespace + "/default-deny", "Namespace /" + namespace} {
 				if objects[name] == nil {
 					return false
 				}
@@ -110,7 +112,9 @@ func TestTheOperatorDeletesAsTheTenantSays(t *testing.T) {
 	}{{"op-keep", "Retain", true}, {"op-made", "DeleteCreated", false}} {
 		t.Run(c.namespaceReclaimPolicy, func(t *testing.T) {
 			w.vacant(t, c.name, c.name+"-web")
-			made := w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {homeNamespace: %s, namespaces: [%s-web], namespaceReclaimPolicy: %s, reconciler: {source: {url: 'https://github.com/example/it'}}}", c.name, c.name, c.name, c.namespaceReclaimPolicy))
+			made := w.tenant(t,
+				fmt.Sprintf("metadata: {name: %s}\nspec: {homeNamespace: %s, namespaces: [%s-web], namespaceReclaimPolicy: %s, reconciler: {source: {url: "+
+					"'https://github.com/example/it'}}}", c.name, c.name, c.name, c.namespaceReclaimPolicy))
 			w.provisioned(t, c.name, metav1.ConditionTrue, "Provisioned")
 			kustomization := w.objectsOf(t, c.name)["Kustomization "+c.name+"/"+c.name]
 			kustomization.SetFinalizers([]string{"finalizers.fluxcd.io"})
@@ -186,7 +190,8 @@ func TestTheOperatorDoesNotStartWithoutItsGuardrails(t *testing.T) {
 		return nil
 	})
 	process := suite.LaunchOperator(t, w.Cluster, w.rendered).Process
-	require.Contains(t, ends(t, process), "the operator guardrails are not in force: the operator may make anybody admin in kube-system; install the chart with guardrails.enabled=true")
+	require.Contains(t, ends(t, process), "the operator guardrails are not in force: the operator may make anybody admin in kube-system; install the chart with "+
+		"guardrails.enabled=true")
 }
 
 var refusals = regexp.MustCompile(`rest_client_requests_total\{code="403",[^}]*method="POST"\} (\d+)`)

@@ -45,7 +45,8 @@ func TestATenantWhoseOperatorIsGoneIsFoundAndDeleted(t *testing.T) {
 	w.provisioned(t, "stuck", metav1.ConditionTrue, "Provisioned")
 	process.Terminate(suite.Patience)
 	scale := func(replicas int) {
-		w.patch(t, suite.Object("{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: %s, name: landwaiter-operator}}", suite.System), fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+		w.patch(t, suite.Object("{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: %s, name: landwaiter-operator}}", suite.System),
+			fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 	}
 	scale(0)
 	t.Cleanup(func() { scale(1) })
@@ -81,7 +82,8 @@ func TestARestoreInAnotherOrderLeavesANamespaceToItsTenant(t *testing.T) {
 	w.tenant(t, second)
 	w.provisioned(t, "restored-b", metav1.ConditionTrue, "Provisioned")
 	w.tenant(t, "metadata: {name: restored-a}\nspec: {homeNamespace: restored-a, namespaces: [restored-shop]}")
-	require.Contains(t, w.provisioned(t, "restored-a", metav1.ConditionFalse, "NotOwned"), "namespace restored-shop belongs to Tenant restored-b, which its label landwaiter.dev/tenant names")
+	require.Contains(t, w.provisioned(t, "restored-a", metav1.ConditionFalse, "NotOwned"),
+		"namespace restored-shop belongs to Tenant restored-b, which its label landwaiter.dev/tenant names")
 
 	// It goes without the operator's work, and comes back as the younger one.
 	lost := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "restored-b"}}

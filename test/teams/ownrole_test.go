@@ -21,7 +21,8 @@ func TestTheOperatorBindsARoleOfTheTenantIfTheChartListsIt(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "own-role")
 	for _, name := range []string{"team-deployer", "team-stranger"} {
-		suite.Apply(t, w.Cluster, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "+name+"}, rules: [{apiGroups: [example.com], resources: [things], verbs: [create]}]}")
+		suite.Apply(t, w.Cluster, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "+name+
+			"}, rules: [{apiGroups: [example.com], resources: [things], verbs: [create]}]}")
 	}
 	w.operate(t)
 	w.tenant(t, "metadata: {name: own-role}\nspec: {homeNamespace: own-role, namespaces: [own-role-web], reconciler: {clusterRole: team-deployer}}")

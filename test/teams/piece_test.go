@@ -24,7 +24,8 @@ func pieces(t *testing.T) map[string]*unstructured.Unstructured {
 	for name := range pieced() {
 		names = append(names, name)
 	}
-	rendered, err := suite.Chart(suite.Within(t), "landwaiter", "--show-only", "templates/personas.yaml", "--set", "reconciler.pieces={"+strings.Join(names, ",")+"}")
+	rendered, err := suite.Chart(suite.Within(t), "landwaiter", "--show-only", "templates/personas.yaml", "--set",
+		"reconciler.pieces={"+strings.Join(names, ",")+"}")
 	require.NoError(t, err)
 	roles := map[string]*unstructured.Unstructured{}
 	for _, object := range rendered {
@@ -53,7 +54,8 @@ func TestAPieceLetsAccountsKeepItsKindsInTheirOwnNamespaces(t *testing.T) {
 			each := func(namespace string, of func(error) error) func(context.Context) error {
 				return func(ctx context.Context) error {
 					for _, s := range pieced()[name] {
-						if err := of(create("{apiVersion: %s/%s, kind: %s, metadata: {namespace: %s, name: x}, spec: {secretName: x}}", s.group, s.version, s.kind, namespace)(ctx, account)); err != nil {
+						if err := of(create("{apiVersion: %s/%s, kind: %s, metadata: {namespace: %s, name: x}, spec: {secretName: x}}", s.group, s.version, s.kind,
+							namespace)(ctx, account)); err != nil {
 							return fmt.Errorf("%s in %s: %w", s.kind, namespace, err)
 						}
 					}

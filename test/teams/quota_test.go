@@ -17,7 +17,8 @@ import (
 )
 
 func storeIn(namespace string, n int) *unstructured.Unstructured {
-	return suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {namespace: %s, name: s%d}, spec: {registries: [registry.example.com]}}", namespace, n)
+	return suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {namespace: %s, name: s%d}, spec: {registries: [registry.example.com]}}",
+		namespace, n)
 }
 
 // counted waits until the quota of a namespace says how many Stores there are. Kubernetes counts
@@ -45,7 +46,8 @@ func TestANamespaceOfATeamHas64ResourcesOfAKind(t *testing.T) {
 		}
 		w.counted(t, namespace, 64)
 		err := w.Client.Create(suite.Within(t), storeIn(namespace, 64))
-		require.ErrorContains(t, err, "exceeded quota: tenant, requested: count/stores.landwaiter.dev=1, used: count/stores.landwaiter.dev=64, limited: count/stores.landwaiter.dev=64")
+		require.ErrorContains(t, err, "exceeded quota: tenant, requested: count/stores.landwaiter.dev=1, used: count/stores.landwaiter.dev=64, limited: "+
+			"count/stores.landwaiter.dev=64")
 	}
 
 	// A cluster admin may give a team more.

@@ -34,7 +34,9 @@ func TestAnAccountMakesNoMoreNamespacesThanATenantMayHave(t *testing.T) {
 	makes := create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green}}}")
 	count(256)
 	t.Cleanup(func() {
-		require.NoError(t, w.Client.SubResource("status").Patch(suite.Within(t), named("Tenant", "", "iris-green"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespaces":null}}`))))
+		require.NoError(t,
+			w.Client.SubResource("status").Patch(suite.Within(t), named("Tenant", "", "iris-green"),
+				client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespaces":null}}`))))
 	})
 	suite.Eventually(t, func(ctx context.Context) error {
 		if err := makes(ctx, w.as(t, green())); err == nil || !strings.Contains(err.Error(), "Tenant iris-green has 256 namespaces") {
@@ -55,7 +57,8 @@ func TestDefaultDenyCannotBeRemoved(t *testing.T) {
 		for _, namespace := range []string{"iris-green", "iris-green-web"} {
 			err := w.as(t, who).Delete(suite.Within(t), named("NetworkPolicy", namespace, "default-deny"))
 			require.True(t, refusedBy(err, "platform-objects"), "%s: %v", who.user, err)
-			require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Namespace: namespace, Name: "default-deny"}, named("NetworkPolicy", namespace, "default-deny")))
+			require.NoError(t,
+				w.Client.Get(suite.Within(t), client.ObjectKey{Namespace: namespace, Name: "default-deny"}, named("NetworkPolicy", namespace, "default-deny")))
 		}
 	}
 }

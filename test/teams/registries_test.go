@@ -54,12 +54,14 @@ func TestTheRegistriesOfATenantAreLimitedOnceTheTemplateIsThere(t *testing.T) {
 	args := append(typical("commanded"), "--set", "isolation.registries=registry.example.com/commanded/")
 	without := w.program.Run(t, "", append([]string{"tenant", "add"}, args...)...)
 	require.Equal(t, 1, without.Code)
-	require.Contains(t, without.Stderr, "the cluster does not know TenantAllowedRegistries of constraints.gatekeeper.sh: install its template, library/tenant-allowed-registries/template.yaml")
+	require.Contains(t, without.Stderr, "the cluster does not know TenantAllowedRegistries of constraints.gatekeeper.sh: install its template, "+
+		"library/tenant-allowed-registries/template.yaml")
 	for name := range w.objectsOf(t, "commanded") {
 		require.NotContains(t, name, "RoleBinding", "nobody has permissions before the limit is in force")
 	}
 	w.operate(t)
-	w.tenant(t, "metadata: {name: limited}\nspec: {homeNamespace: limited, access: {admins: [{kind: Group, name: a}]}, isolation: {registries: [registry.example.com/limited/, docker.io/library/]}}")
+	w.tenant(t, "metadata: {name: limited}\nspec: {homeNamespace: limited, access: {admins: [{kind: Group, name: a}]}, isolation: {registries: "+
+		"[registry.example.com/limited/, docker.io/library/]}}")
 	require.Contains(t, w.provisioned(t, "limited", metav1.ConditionFalse, "NotInstalled"), "install its template")
 	require.NotContains(t, w.objectsOf(t, "limited"), "RoleBinding limited/limited-admins")
 

@@ -41,8 +41,11 @@ func content(t *testing.T, object *unstructured.Unstructured) map[string]any {
 // a difference that nobody made.
 func TestTheServerAddsNothingToWhatIsExported(t *testing.T) {
 	w := installed(t)
-	out := w.program.Must(t, "tenant", "export", "exported", "--set", "namespaces=exported-web", "--set", "namespacePrefix=exported-", "--set", "access.admins=admins", "--set", "access.developers=devs", "--set", "access.viewers=views",
-		"--set", "reconciler.source.url=https://github.com/example/exported", "--set", "reconciler.source.secretRef.name=git", "--set", "reconciler.source.exclude=README.md", "--set", "reconciler.variables.REGION=eu", "--set", "reconciler.variablesFrom={secretRef: {name: app}}", "--set", "isolation.quota.pods=50", "--set", "isolation.quota.requests.memory=64Gi", "--set", "reconciler.createNamespaces=true")
+	out := w.program.Must(t, "tenant", "export", "exported", "--set", "namespaces=exported-web", "--set", "namespacePrefix=exported-", "--set",
+		"access.admins=admins", "--set", "access.developers=devs", "--set", "access.viewers=views",
+		"--set", "reconciler.source.url=https://github.com/example/exported", "--set", "reconciler.source.secretRef.name=git", "--set",
+		"reconciler.source.exclude=README.md", "--set", "reconciler.variables.REGION=eu", "--set", "reconciler.variablesFrom={secretRef: {name: app}}", "--set",
+		"isolation.quota.pods=50", "--set", "isolation.quota.requests.memory=64Gi", "--set", "reconciler.createNamespaces=true")
 	objects, err := cluster.Decode([]byte(out))
 	require.NoError(t, err)
 	w.gone(t, "exported")
@@ -58,7 +61,10 @@ func TestTheServerAddsNothingToWhatIsExported(t *testing.T) {
 		require.Equal(t, content(t, want), content(t, got), "%s %s/%s", want.GetKind(), want.GetNamespace(), want.GetName())
 	}
 	// The command finds everything as it should be, but for who applied it.
-	again := w.add(t, "exported", "--set", "namespaces=exported-web", "--set", "namespacePrefix=exported-", "--set", "access.admins=admins", "--set", "access.developers=devs", "--set", "access.viewers=views",
-		"--set", "reconciler.source.url=https://github.com/example/exported", "--set", "reconciler.source.secretRef.name=git", "--set", "reconciler.source.exclude=README.md", "--set", "reconciler.variables.REGION=eu", "--set", "reconciler.variablesFrom={secretRef: {name: app}}", "--set", "isolation.quota.pods=50", "--set", "isolation.quota.requests.memory=64Gi", "--set", "reconciler.createNamespaces=true")
+	again := w.add(t, "exported", "--set", "namespaces=exported-web", "--set", "namespacePrefix=exported-", "--set", "access.admins=admins", "--set",
+		"access.developers=devs", "--set", "access.viewers=views",
+		"--set", "reconciler.source.url=https://github.com/example/exported", "--set", "reconciler.source.secretRef.name=git", "--set",
+		"reconciler.source.exclude=README.md", "--set", "reconciler.variables.REGION=eu", "--set", "reconciler.variablesFrom={secretRef: {name: app}}", "--set",
+		"isolation.quota.pods=50", "--set", "isolation.quota.requests.memory=64Gi", "--set", "reconciler.createNamespaces=true")
 	require.Zero(t, again.Created+again.Removed+again.Released)
 }

@@ -24,7 +24,8 @@ func TestANamespaceThatBecomesReservedOutlivesItsTenant(t *testing.T) {
 	w.gone(t, "heir")
 	w.vacant(t, "heir-keys")
 	process, _ := w.operate(t)
-	made := w.tenant(t, "metadata: {name: heir}\nspec: {homeNamespace: heir, namespaces: [heir-keys, heir-app], namespaceReclaimPolicy: DeleteCreated, access: {admins: [{kind: Group, name: a}]}}")
+	made := w.tenant(t, "metadata: {name: heir}\nspec: {homeNamespace: heir, namespaces: [heir-keys, heir-app], namespaceReclaimPolicy: DeleteCreated, access: "+
+		"{admins: [{kind: Group, name: a}]}}")
 	w.provisioned(t, "heir", metav1.ConditionTrue, "Provisioned")
 	process.Terminate(suite.Patience)
 	w.patch(t, suite.Namespace(clusterKeys), `{"metadata":{"labels":{"landwaiter.dev/tenant":"heir"}}}`)

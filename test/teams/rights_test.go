@@ -69,7 +69,8 @@ func targets() (namespaced, clusterWide []target) {
 		{"network", in("networking.k8s.io", "v1", "networkpolicies"), "NetworkPolicy", mine, "spec: {podSelector: {}}"},
 		{"binding", in(rbacv1.GroupName, "v1", "rolebindings"), "RoleBinding", mine, roleRef + "landwaiter-reader}"},
 		{"flux", in("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"), "Kustomization", mine, "spec: {serviceAccountName: TENANT}"},
-		{"pods", in("", "v1", "pods"), "Pod", mine, "spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [" + container + "]}"},
+		{"pods", in("", "v1", "pods"), "Pod", mine, "spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [" +
+			container + "]}"},
 		{"guarded-policy", in("networking.k8s.io", "v1", "networkpolicies"), "NetworkPolicy", "default-deny", "spec: {podSelector: {}}"},
 		{"guarded-quota", in("", "v1", "resourcequotas"), "ResourceQuota", "tenant", "spec: {hard: {pods: 9}}"},
 		{"guarded-binding", in(rbacv1.GroupName, "v1", "rolebindings"), "RoleBinding", "TENANT-admins", roleRef + "admin}"},
@@ -79,11 +80,13 @@ func targets() (namespaced, clusterWide []target) {
 		{"cluster", in(ours, "v1beta1", "clustertruststores"), "ClusterTrustStore", mine, "spec: {type: PublicKeys, source: {inline: x}}"},
 		{"cluster", in(ours, "v1beta1", "clusterstores"), "ClusterStore", mine, "spec: {registries: [example.com]}"},
 		{"cluster-teams", in(ours, "v1beta1", "clusterquotas"), "ClusterQuota", mine, "spec: {namespaces: [x], maxInFlight: 64}"},
-		{"cluster-teams", in(ours, "v1beta1", "clusterexceptions"), "ClusterException", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a], namespaces: [x]}"},
+		{"cluster-teams", in(ours, "v1beta1", "clusterexceptions"), "ClusterException", mine,
+			"spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a], namespaces: [x]}"},
 		{"cluster-policy", in(ours, "v1beta1", "clusterverificationpolicies"), "ClusterVerificationPolicy", mine, deny},
 		{"tenants", in(ours, "v1beta1", "tenants"), "Tenant", "iris-green", "spec: {homeNamespace: fresh}"},
 		{"guardrail", in("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"), "ValidatingAdmissionPolicy", "landwaiter-operator-guardrail",
-			"spec: {matchConstraints: {resourceRules: [{apiGroups: [x], apiVersions: [v1], operations: [CREATE], resources: [x]}]}, validations: [{expression: 'true'}]}"},
+			"spec: {matchConstraints: {resourceRules: [{apiGroups: [x], apiVersions: [v1], operations: [CREATE], resources: [x]}]}, validations: " +
+				"[{expression: 'true'}]}"},
 		{"system", in(rbacv1.GroupName, "v1", "clusterrolebindings"), "ClusterRoleBinding", "platform", roleRef + "view}"},
 		{"namespace", in("", "v1", "namespaces"), "Namespace", "payments", ""},
 	}
@@ -96,7 +99,8 @@ func (t target) object(namespace, name string) *unstructured.Unstructured {
 		labels = guard
 	}
 	tenant, _ := strings.CutSuffix(namespace, "-web")
-	object := suite.Object("{apiVersion: %s, kind: %s, metadata: {name: %s, labels: {%s}}, %s}", t.GroupVersion(), t.kind, name, labels, strings.ReplaceAll(t.body, "TENANT", tenant))
+	object := suite.Object("{apiVersion: %s, kind: %s, metadata: {name: %s, labels: {%s}}, %s}", t.GroupVersion(), t.kind, name, labels,
+		strings.ReplaceAll(t.body, "TENANT", tenant))
 	object.SetNamespace(namespace)
 	return object
 }
@@ -105,7 +109,8 @@ func (t target) object(namespace, name string) *unstructured.Unstructured {
 func everybody() map[string]persona {
 	return map[string]persona{
 		"cluster-admin": platform(), "landwaiter-admin": {"clara", []string{"platform"}}, "team-admin": greenAdmin(), "developer": greenDev(),
-		"viewer": {"vera", []string{"green-viewers"}}, "account": green(), "other-admin": redAdmin(), "other-account": red(), "operator": operator(), "nobody": {"nobody", nil},
+		"viewer": {"vera", []string{"green-viewers"}}, "account": green(), "other-admin": redAdmin(), "other-account": red(), "operator": operator(),
+		"nobody": {"nobody", nil},
 		"reader": {"rea", nil}, "cluster-reader": {"carl", nil}, "tenant-reader": {"tina", nil}, "checker": {"dora", nil},
 	}
 }

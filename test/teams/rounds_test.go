@@ -57,7 +57,8 @@ func TestWhatSomebodyChangesIsPutRightWithoutALookAtOtherNamespaces(t *testing.T
 	w := installed(t)
 	w.gone(t, "rounds")
 	_, metrics := w.operate(t)
-	w.tenant(t, "metadata: {name: rounds}\nspec: {homeNamespace: rounds, namespaces: [rounds-a, rounds-b, rounds-c, rounds-d, rounds-e, rounds-f, rounds-g], access: {developers: [{kind: Group, name: devs}]}, reconciler: {}, isolation: {quota: {pods: 5}}}")
+	w.tenant(t, "metadata: {name: rounds}\nspec: {homeNamespace: rounds, namespaces: [rounds-a, rounds-b, rounds-c, rounds-d, rounds-e, rounds-f, rounds-g], "+
+		"access: {developers: [{kind: Group, name: devs}]}, reconciler: {}, isolation: {quota: {pods: 5}}}")
 	w.provisioned(t, "rounds", metav1.ConditionTrue, "Provisioned")
 	before := written(t, metrics)
 	var quota corev1.ResourceQuota

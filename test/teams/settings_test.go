@@ -16,7 +16,8 @@ import (
 func TestSettingsAddToATenantThatExists(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "grown")
-	w.add(t, "grown", "--set", "namespaces=grown-web", "--set", "namespacePrefix=grown-", "--set", "reconciler.createNamespaces=true", "--set", "reconciler.path=./apps")
+	w.add(t, "grown", "--set", "namespaces=grown-web", "--set", "namespacePrefix=grown-", "--set", "reconciler.createNamespaces=true", "--set",
+		"reconciler.path=./apps")
 	spec := func() v1beta1.TenantSpec {
 		var tenant v1beta1.Tenant
 		require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "grown"}, &tenant))

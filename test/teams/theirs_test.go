@@ -23,7 +23,8 @@ func TestADefaultDenyThatAllowsEverythingIsNotThePlatforms(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "preplaced")
 	w.add(t, "preplaced", "--set", "isolation.network=Open")
-	there := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "preplaced", Name: "default-deny", Labels: map[string]string{v1beta1.LabelTenant: "preplaced"}}, Spec: networkingv1.NetworkPolicySpec{
+	there := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "preplaced", Name: "default-deny",
+		Labels: map[string]string{v1beta1.LabelTenant: "preplaced"}}, Spec: networkingv1.NetworkPolicySpec{
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{}}, Egress: []networkingv1.NetworkPolicyEgressRule{{}},
 	}}
@@ -46,7 +47,8 @@ func TestADefaultDenyThatAllowsEverythingIsNotThePlatforms(t *testing.T) {
 
 // makesNamespaces binds a Tenant's account, which has its name, to the role that makes namespaces.
 func makesNamespaces(tenant string) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: tenant + "-namespace-maker"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-namespace-maker"},
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: tenant + "-namespace-maker"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-namespace-maker"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: tenant, Name: tenant}}}
 }
 

@@ -40,9 +40,12 @@ func canMake(c *cluster.Cluster, name string) func(context.Context) error {
 // isGuarded waits until a Tenant's names are guarded, which needs the Tenant.
 func isGuarded(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	require.NoError(t, c.Apply(suite.Within(t), suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: iris}, spec: {homeNamespace: iris, namespacePrefix: iris-}}"),
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: maker}, rules: [{apiGroups: [''], resources: [namespaces], verbs: [create]}]}"),
-		binding("", "maker", "maker", user("maker"))))
+	require.NoError(t,
+		c.Apply(suite.Within(t),
+			suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: iris}, spec: {homeNamespace: iris, namespacePrefix: iris-}}"),
+			suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: maker}, rules: [{apiGroups: [''], resources: [namespaces], "+
+				"verbs: [create]}]}"),
+			binding("", "maker", "maker", user("maker"))))
 	maker, err := c.NewClient(c.As("maker"))
 	require.NoError(t, err)
 	suite.Eventually(t, func(ctx context.Context) error {
@@ -75,14 +78,16 @@ func TestNamespacesCanBeMadeAfterTheGuardrailsAndTheirKindAreGone(t *testing.T) 
 	helm.Must(t, "upgrade", "landwaiter", chart, "--reset-then-reuse-values", "--set", "operator.enabled=false,guardrails.enabled=false")
 	helm.Must(t, "uninstall", "landwaiter")
 	suite.Eventually(t, func(ctx context.Context) error {
-		err := c.Client.Get(ctx, types.NamespacedName{Name: "tenants.landwaiter.dev"}, suite.Object("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}"))
+		err := c.Client.Get(ctx, types.NamespacedName{Name: "tenants.landwaiter.dev"},
+			suite.Object("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}"))
 		if !apierrors.IsNotFound(err) {
 			return errors.Join(err, errors.New("the kind is there"))
 		}
 		return canMake(c, "iris-free")(ctx)
 	})
 	// Nobody guards the label any more.
-	require.NoError(t, c.Client.Create(suite.Within(t), suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: iris-free, labels: {landwaiter.dev/tenant: x}}}")))
+	require.NoError(t,
+		c.Client.Create(suite.Within(t), suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: iris-free, labels: {landwaiter.dev/tenant: x}}}")))
 	require.NoError(t, c.Client.Delete(suite.Within(t), suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: iris-free}}")))
 
 	// Also if somebody forgets to.

@@ -109,8 +109,10 @@ func TestATeamAdminReadsTheRulesOfTheClusterAndNoOtherTeam(t *testing.T) {
 	// A Secret that Landwaiter cannot read.
 	admin, err := w.NewClient(w.As("ada", "read-admins"))
 	require.NoError(t, err)
-	for _, text := range []string{"apiVersion: v1\nkind: Secret\nmetadata: {namespace: read-web, name: pull}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: '{\"auths\":{}}'}",
-		"apiVersion: landwaiter.dev/v1beta1\nkind: Store\nmetadata: {namespace: read-web, name: login}\nspec: {registries: [registry.example.com], imagePullSecrets: [{name: pull}]}"} {
+	for _, text := range []string{"apiVersion: v1\nkind: Secret\nmetadata: {namespace: read-web, name: pull}\ntype: kubernetes.io/dockerconfigjson\nstringData: " +
+		"{.dockerconfigjson: '{\"auths\":{}}'}",
+		"apiVersion: landwaiter.dev/v1beta1\nkind: Store\nmetadata: {namespace: read-web, name: login}\nspec: {registries: [registry.example.com], " +
+			"imagePullSecrets: [{name: pull}]}"} {
 		object := suite.Object("%s", text)
 		require.NoError(t, admin.Create(suite.Within(t), object))
 		t.Cleanup(func() { require.NoError(t, w.Client.Delete(context.Background(), object)) })
@@ -118,7 +120,8 @@ func TestATeamAdminReadsTheRulesOfTheClusterAndNoOtherTeam(t *testing.T) {
 	w.serve(t)
 	suite.Eventually(t, func(context.Context) error {
 		r := ada.Run(t, "", append(verify, image("registry.example.com"))...)
-		if !strings.Contains(r.Stderr, "Store read-web/login: AccessDenied") || !strings.Contains(r.Stderr, "landwaiter has no permission to read it; grant it with: kubectl create rolebinding") {
+		if !strings.Contains(r.Stderr, "Store read-web/login: AccessDenied") ||
+			!strings.Contains(r.Stderr, "landwaiter has no permission to read it; grant it with: kubectl create rolebinding") {
 			return fmt.Errorf("exit code %d: %s%s", r.Code, r.Stdout, r.Stderr)
 		}
 		return nil

@@ -77,7 +77,8 @@ func TestThreeWaysMakeTheSameObjects(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		return file
 	}
-	w.program.Must(t, "tenant", "add", "-f", written(map[string]any{"apiVersion": "landwaiter.dev/v1beta1", "kind": "Tenant", "metadata": map[string]any{"name": "ways-1"}, "spec": of("ways-1")}))
+	w.program.Must(t, "tenant", "add", "-f",
+		written(map[string]any{"apiVersion": "landwaiter.dev/v1beta1", "kind": "Tenant", "metadata": map[string]any{"name": "ways-1"}, "spec": of("ways-1")}))
 	byCommand := plain(t, "ways-1", w.objectsOf(t, "ways-1"))
 	require.Greater(t, len(byCommand), 20)
 	require.Contains(t, byCommand, "Kustomization NAME/NAME")
@@ -105,8 +106,9 @@ func TestThreeWaysMakeTheSameObjects(t *testing.T) {
 
 // trust is a TrustStore whose key is in a Secret.
 func trust(namespace string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1beta1", "kind": "TrustStore", "metadata": map[string]any{"namespace": namespace, "name": "keys"},
-		"spec": map[string]any{"type": "PublicKeys", "source": map[string]any{"secretKeyRef": map[string]any{"name": "cosign", "key": "cosign.pub"}}}}}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1beta1", "kind": "TrustStore",
+		"metadata": map[string]any{"namespace": namespace, "name": "keys"},
+		"spec":     map[string]any{"type": "PublicKeys", "source": map[string]any{"secretKeyRef": map[string]any{"name": "cosign", "key": "cosign.pub"}}}}}
 }
 
 func TestCheckFindsWhatReachesTooFar(t *testing.T) {
@@ -123,13 +125,16 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 
 	for _, object := range []client.Object{
 		trust("checked-web"), trust("checked"),
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "ops"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "ops"},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "ops"}}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "tmp"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "tmp"},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "checked-web", Name: "default"}}},
 		suite.Restricted(suite.Pod("checked", "tool", "registry.example.com/app:v1")),
-		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"namespace": "checked-web", "name": "dummy"},
-			"spec": map[string]any{"sourceRef": map[string]any{"kind": "GitRepository", "name": "default", "namespace": "flux-system"}}}},
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+			"metadata": map[string]any{"namespace": "checked-web", "name": "dummy"},
+			"spec":     map[string]any{"sourceRef": map[string]any{"kind": "GitRepository", "name": "default", "namespace": "flux-system"}}}},
 	} {
 		require.NoError(t, w.Client.Create(suite.Within(t), object))
 	}
@@ -164,15 +169,18 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	// is done here.
 	for _, object := range []client.Object{
 		trust("checked-web"), trust("checked"),
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "ops"}}, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "tmp"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "ops"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "tmp"}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "checked", Name: "tool"}},
-		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"namespace": "checked-web", "name": "dummy"}}},
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+			"metadata": map[string]any{"namespace": "checked-web", "name": "dummy"}}},
 	} {
 		require.NoError(t, w.Client.Delete(suite.Within(t), object, client.GracePeriodSeconds(0)))
 	}
 	w.program.Must(t, "tenant", "add", "checked", "--set", "adopt=true") // as NotOwned says
 	clean()
-	require.NoError(t, w.Client.Delete(suite.Within(t), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "default-deny"}}))
+	require.NoError(t,
+		w.Client.Delete(suite.Within(t), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "default-deny"}}))
 	require.NoError(t, yaml.Unmarshal([]byte(w.program.Run(t, "", "check", "--tenant", "checked", "-o", "json").Stdout), &printed))
 	require.Len(t, printed.Findings, 2, "%+v", printed)
 	for _, f := range printed.Findings {

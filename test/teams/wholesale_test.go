@@ -35,7 +35,8 @@ func TestManyTeamsInOneLoopTwice(t *testing.T) {
 			a := w.add(t, typical(name)...)
 			created, changed = created+a.Created, changed+a.Changed
 		}
-		t.Logf("%d teams: %d objects created, %d changed in %s, %s a team", teams, created, changed, time.Since(began).Round(time.Second), (time.Since(began) / time.Duration(teams)).Round(time.Millisecond))
+		t.Logf("%d teams: %d objects created, %d changed in %s, %s a team", teams, created, changed, time.Since(began).Round(time.Second),
+			(time.Since(began) / time.Duration(teams)).Round(time.Millisecond))
 		return created, changed
 	}
 	created, _ := loop()

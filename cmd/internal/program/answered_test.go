@@ -18,7 +18,8 @@ func TestAMissingPermissionLeavesItUndecided(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		code int
-	}{{fmt.Errorf("list Tenants: %w", forbidden), program.ExitUndecided}, {apierrors.NewServiceUnavailable("x"), program.ExitUnavailable}, {io.ErrClosedPipe, program.ExitUnavailable}} {
+	}{{fmt.Errorf("list Tenants: %w", forbidden), program.ExitUndecided}, {apierrors.NewServiceUnavailable("x"), program.ExitUnavailable},
+		{io.ErrClosedPipe, program.ExitUnavailable}} {
 		var exit *program.Exit
 		require.ErrorAs(t, program.Failed(c.err), &exit)
 		require.Equal(t, c.code, exit.Code)

@@ -21,9 +21,12 @@ type Exceptions struct {
 // Register declares the flags.
 func (e *Exceptions) Register(f *pflag.FlagSet) {
 	e.declared = true
-	f.DurationVar(&e.Longest, "max-exception", resource.DefaultMaxException, "longest time from creation to expiry of an Exception or of a ClusterException with images")
-	f.DurationVar(&e.LongestDelegation, "max-delegation", resource.DefaultMaxDelegation, "longest time from creation to expiry of a ClusterException that delegates")
-	f.DurationVar(&e.BreakGlass, "break-glass", 0, "longest break-glass, in which annotations of a Namespace admit every image (0: never); requires the guardrails")
+	f.DurationVar(&e.Longest, "max-exception", resource.DefaultMaxException,
+		"longest time from creation to expiry of an Exception or of a ClusterException with images")
+	f.DurationVar(&e.LongestDelegation, "max-delegation", resource.DefaultMaxDelegation,
+		"longest time from creation to expiry of a ClusterException that delegates")
+	f.DurationVar(&e.BreakGlass, "break-glass", 0, "longest break-glass, in which annotations of a Namespace admit every image (0: never); "+
+		"requires the guardrails")
 }
 
 // Limits returns the limits in the flags. A time of 0 or less is an error, except for

@@ -15,12 +15,16 @@ func TestFlagsSayHowLongExceptionsLastAndBreakGlassIsOffUnlessAskedFor(t *testin
 		want  resource.ExceptionLimits
 		says  string
 	}{
-		"without break-glass":     {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour}, resource.ExceptionLimits{Max: time.Hour, Delegation: time.Hour}, ""},
-		"with it":                 {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour, BreakGlass: time.Minute}, resource.ExceptionLimits{Max: time.Hour, Delegation: time.Hour, BreakGlass: time.Minute}, ""},
-		"no exceptions":           {Exceptions{LongestDelegation: time.Hour, BreakGlass: time.Hour}, resource.ExceptionLimits{}, "--max-exception is 0s"},
-		"no delegations":          {Exceptions{Longest: time.Hour, BreakGlass: time.Hour}, resource.ExceptionLimits{}, "--max-delegation is 0s"},
-		"break-glass of no time":  {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour, BreakGlass: -1}, resource.ExceptionLimits{}, "--break-glass is -1ns, it must be more than 0; leave it out to have none"},
-		"exceptions of less time": {Exceptions{Longest: -1, LongestDelegation: time.Hour, BreakGlass: time.Hour}, resource.ExceptionLimits{}, "--max-exception is -1ns"},
+		"without break-glass": {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour},
+			resource.ExceptionLimits{Max: time.Hour, Delegation: time.Hour}, ""},
+		"with it": {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour, BreakGlass: time.Minute},
+			resource.ExceptionLimits{Max: time.Hour, Delegation: time.Hour, BreakGlass: time.Minute}, ""},
+		"no exceptions":  {Exceptions{LongestDelegation: time.Hour, BreakGlass: time.Hour}, resource.ExceptionLimits{}, "--max-exception is 0s"},
+		"no delegations": {Exceptions{Longest: time.Hour, BreakGlass: time.Hour}, resource.ExceptionLimits{}, "--max-delegation is 0s"},
+		"break-glass of no time": {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour, BreakGlass: -1}, resource.ExceptionLimits{},
+			"--break-glass is -1ns, it must be more than 0; leave it out to have none"},
+		"exceptions of less time": {Exceptions{Longest: -1, LongestDelegation: time.Hour, BreakGlass: time.Hour}, resource.ExceptionLimits{},
+			"--max-exception is -1ns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := row.flags.Limits()

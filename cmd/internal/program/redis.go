@@ -35,7 +35,8 @@ func (r *Redis) Register(f *pflag.FlagSet) {
 
 // RegisterConnection declares the flags of the connection to Redis.
 func (r *Redis) RegisterConnection(f *pflag.FlagSet) {
-	f.StringVar(&r.url, "redis-url", "", "URL of the Redis in which replicas share verdicts and evidence, such as rediss://host:6379/0 (empty: none)")
+	f.StringVar(&r.url, "redis-url", "", "URL of the Redis in which replicas share verdicts and evidence, such as "+
+		"rediss://host:6379/0 (empty: none)")
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with the URL of Redis; use it for a URL with a password")
 	RegisterNamed(f, "redis-option", "connection option of Redis: mode, ca, client-cert or client-key (repeatable)", func(v *pflag.FlagSet) {
 		v.StringVar(&r.mode, "mode", standalone, "standalone, sentinel or cluster")
@@ -64,7 +65,9 @@ func (r *Redis) Options() (*service.Redis, error) {
 		return nil, err
 	}
 	if r.keyFile == "" {
-		return nil, errors.New("Redis requires --redis-key-file: without a key, anyone who can write to Redis could allow images; create one with: openssl rand -base64 32")
+		return nil,
+			errors.New("Redis requires --redis-key-file: without a key, anyone who can write to Redis could allow images; create one with: " +
+				"openssl rand -base64 32")
 	}
 	keys, err := ReadSetting("--redis-key-file", r.keyFile)
 	if err != nil {
@@ -91,7 +94,8 @@ func (r *Redis) Connection() (cache.Connection, error) {
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return cache.Connection{}, err
 	}
-	return cache.Connection{URL: cmp.Or(r.url, strings.TrimSpace(string(url))), Mode: r.mode, RootCAs: authorities, Certificate: certificate, Key: key}, nil
+	return cache.Connection{URL: cmp.Or(r.url, strings.TrimSpace(string(url))), Mode: r.mode, RootCAs: authorities,
+		Certificate: certificate, Key: key}, nil
 }
 
 // followEvery is how often files are read.

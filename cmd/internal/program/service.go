@@ -69,7 +69,8 @@ func (f *Service) Complete() (service.Options, error) {
 	}
 	options.External.Endpoints = endpoints
 	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
-		return service.Options{}, fmt.Errorf("--limit in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
+		return service.Options{},
+			fmt.Errorf("--limit in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
 	}
 	if options.External.Proxy, err = egress.ParseEnvironment(os.Getenv); err != nil {
 		return service.Options{}, err

@@ -105,15 +105,18 @@ func checkSize(parsed *celast.AST) (patterns, error) {
 		case refused != nil:
 			return
 		case count > maxNodes:
-			refused = fmt.Errorf("the expression has more than %d parts, macros written out; split it, into several requirements or Verifiers", maxNodes)
+			refused = fmt.Errorf("the expression has more than %d parts, macros written out; split it, into several requirements or Verifiers",
+				maxNodes)
 			return
 		case loops > maxLoops:
-			refused = fmt.Errorf("the expression nests all, exists and exists_one more than %d deep; split it, into several requirements or Verifiers", maxLoops)
+			refused = fmt.Errorf("the expression nests all, exists and exists_one more than %d deep; split it, into several requirements "+
+				"or Verifiers", maxLoops)
 			return
 		case e.Kind() == celast.CallKind && e.AsCall().FunctionName() == overloads.Matches:
 			size, err := found.add(e.AsCall())
 			if total += size; err == nil && total > maxPrograms {
-				err = fmt.Errorf("the regular expressions of matches have %d instructions together, the limit is %d; repeat less, as in a+ for a{1,1000}, or split the expression", total, maxPrograms)
+				err = fmt.Errorf("the regular expressions of matches have %d instructions together, the limit is %d; repeat less, as in a+ for "+
+					"a{1,1000}, or split the expression", total, maxPrograms)
 			}
 			refused = err
 		}
@@ -167,7 +170,8 @@ func (p patterns) options() []celgo.ProgramOption {
 	var options []celgo.ProgramOption
 	for _, overload := range []string{overloads.Matches, overloads.MatchesString} {
 		options = append(options, celgo.CostTrackerOptions(interpreter.OverloadCostTracker(overload, track)),
-			celgo.OptimizeRegex(&interpreter.RegexOptimization{Function: overloads.Matches, OverloadID: overload, RegexIndex: 1, Factory: p.matcher}))
+			celgo.OptimizeRegex(&interpreter.RegexOptimization{Function: overloads.Matches, OverloadID: overload, RegexIndex: 1,
+				Factory: p.matcher}))
 	}
 	return options
 }

@@ -93,7 +93,8 @@ func toList(text string, n int) []any {
 func worst() []string {
 	return []string{
 		"true", joined("predicate", "||", 500), joined("now<now", "||", 250), joined("predicate.all(x,x)", "||", 70), joined("predicate.exists_one(x,x)", "||", 45),
-		joined("predicate.a==1", "||", 200), joined("has(predicate.a)", "||", 300), joined("predicate.?a.orValue(true)", "||", 160), "predicate in [" + joined("''", ",", 990) + "]",
+		joined("predicate.a==1", "||", 200), joined("has(predicate.a)", "||", 300), joined("predicate.?a.orValue(true)", "||", 160),
+		"predicate in [" + joined("''", ",", 990) + "]",
 		joined(`predicateType.matches("a")`, "||", 240), joined(`predicateType.matches("^(?:[a-z]{9}){9}$")`, "||", 8), `predicateType.matches("^(?:a{1000})$")`,
 		loops(4), joined(loops(4), "||", 15), strings.Repeat("!", 8000) + "true", "predicate" + strings.Repeat("[0]", 80) + " == 1",
 	}
@@ -132,7 +133,8 @@ func BenchmarkCompileWorst(b *testing.B) {
 // FuzzCompile checks that no text panics, that what is accepted ends within its limits,
 // and that an error is never a match.
 func FuzzCompile(f *testing.F) {
-	for _, text := range append(worst(), `predicate.l.all(x, x.matches("a|b"))`, "now - timestamp(predicate.at) < duration('1h')", "[[1]].exists(x, x == [1])", "predicate.a.b.?c[?1].orValue(2u) != b'x'", "{1: 2}") {
+	for _, text := range append(worst(), `predicate.l.all(x, x.matches("a|b"))`, "now - timestamp(predicate.at) < duration('1h')", "[[1]].exists(x, x == [1])",
+		"predicate.a.b.?c[?1].orValue(2u) != b'x'", "{1: 2}") {
 		f.Add(text, `{"l":["a",{"b":1.5}],"at":"2026-01-01T00:00:00Z"}`)
 	}
 	f.Fuzz(func(t *testing.T, text, predicate string) {

@@ -91,10 +91,12 @@ func newEnvironment(variables Variables) (*celgo.Env, error) {
 		// only known at run time.
 		celgo.ParserRecursionLimit(maxNesting), celgo.ParserExpressionSizeLimit(maxExpression),
 		celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
-		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ReceiverMacro(operators.ExistsOne, 2, existsOne)),
+		celgo.ClearMacros(),
+		celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ReceiverMacro(operators.ExistsOne, 2, existsOne)),
 	}
 	for name, kind := range variables {
-		options = append(options, celgo.Variable(name, map[Kind]*celgo.Type{Any: celgo.DynType, Text: celgo.StringType, Time: celgo.TimestampType}[kind]))
+		options = append(options,
+			celgo.Variable(name, map[Kind]*celgo.Type{Any: celgo.DynType, Text: celgo.StringType, Time: celgo.TimestampType}[kind]))
 	}
 	return celgo.NewEnv(options...)
 }

@@ -41,7 +41,8 @@ func TestOnlyTrueMatches(t *testing.T) {
 		`predicateType == "t"`: true, `now < timestamp("2026-01-03T00:00:00Z")`: true, `now - timestamp(predicate.at) < duration("48h")`: true,
 		"timestamp(predicate.n) < now && timestamp(now) == now": true,
 		"has(predicate.missing)":                                false, "predicate.yes": true, "predicate.?missing.orValue(true)": true,
-		`predicate in ["aa"]`: false, `predicate.list in ["aa", "ab"]`: false, `predicate.n in ["aa"]`: false, `predicate.list.exists_one(x, x == "aa")`: true, `predicate.list.exists_one(x, x != "b")`: false,
+		`predicate in ["aa"]`: false, `predicate.list in ["aa", "ab"]`: false, `predicate.n in ["aa"]`: false, `predicate.list.exists_one(x, x == "aa")`: true,
+		`predicate.list.exists_one(x, x != "b")`:        false,
 		`predicate.list.all(x, x in ["aa", "ab", "x"])`: true, `predicate.list[0].matches("^a+$")`: true,
 	} {
 		got, err := match(t, expression, `{"n":5,"f":0.5,"list":["aa","ab"],"at":"2026-01-01T00:00:00Z","yes":true}`)
@@ -60,7 +61,8 @@ func TestWhatSaysNothingIsAnErrorAndNoMatch(t *testing.T) {
 		"broken time":      {`timestamp(predicate.a) < now`, `{"a":"yesterday"}`},
 		"long time":        {`timestamp(predicate.a) < now`, `{"a":"2026-01-01T00:00:00.` + strings.Repeat("0", 10_000) + `Z"}`},
 		// Most of the cost is in the text: loops alone take seconds under the race detector.
-		"too costly": {"predicate.l.all(a, predicate.l.all(b, !predicate.s.contains('x')))", `{"l":[` + strings.Repeat("1,", 99) + `1],"s":"` + strings.Repeat("y", 10_000) + `"}`},
+		"too costly": {"predicate.l.all(a, predicate.l.all(b, !predicate.s.contains('x')))",
+			`{"l":[` + strings.Repeat("1,", 99) + `1],"s":"` + strings.Repeat("y", 10_000) + `"}`},
 	} {
 		got, err := match(t, c[0], c[1])
 		require.Error(t, err, name)
@@ -93,7 +95,8 @@ func TestExpressionsThatGrowAreRefused(t *testing.T) {
 		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.Error(t, err, "%.80s", text)
 	}
-	for _, text := range []string{"int(predicate.a) + 1 > 2", `now + duration("1h") > timestamp(predicate.at)`, "predicate.a in [1, 2]", `predicate.?a.orValue("") == "x"`} {
+	for _, text := range []string{"int(predicate.a) + 1 > 2", `now + duration("1h") > timestamp(predicate.at)`, "predicate.a in [1, 2]",
+		`predicate.?a.orValue("") == "x"`} {
 		_, err := cel.Compile(text, variables, cel.Fields{})
 		require.NoError(t, err, text)
 	}
@@ -101,7 +104,8 @@ func TestExpressionsThatGrowAreRefused(t *testing.T) {
 
 func TestExpressionsThatCannotWorkAreRefusedWithThePlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"predicate.": "line 1, column 11: ", "unknown == 1": "undeclared reference to 'unknown'", "1 + 1": "it must be true or false", `"true"`: "it must be true or false",
+		"predicate.": "line 1, column 11: ", "unknown == 1": "undeclared reference to 'unknown'", "1 + 1": "it must be true or false",
+		`"true"`:         "it must be true or false",
 		"predicate.a ==": "Syntax error", strings.Repeat("x", 8<<10+1): "the limit is 8192", "": "Syntax error", "httpGet('http://x')": "undeclared reference",
 		"lists.range(1000000000).size() > 0": "undeclared reference", `predicate.a.replace("a", "aaaaaaaaaa") == ""`: "undeclared reference",
 	} {

@@ -126,8 +126,10 @@ type costs struct{}
 // including new functions of later library versions, are charged by the size of all arguments.
 func flat(function string) bool {
 	switch function {
-	case operators.Conditional, operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse, "__not_strictly_false__",
-		operators.OptSelect, "dyn", "type", "optional.of", "optional.none", "optional.ofNonZeroValue", "hasValue", "value", "or", "orValue", "first", "last":
+	case operators.Conditional, operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse,
+		"__not_strictly_false__",
+		operators.OptSelect, "dyn", "type", "optional.of", "optional.none", "optional.ofNonZeroValue", "hasValue", "value", "or", "orValue",
+		"first", "last":
 		return true
 	}
 	return false
@@ -241,10 +243,12 @@ type facts struct {
 // add counts one value with the given bytes of text.
 func (f *facts) add(bytes int) error {
 	if f.computed && bytes > maxKey {
-		return fmt.Errorf("a text of %d bytes is too long for an expression with computed keys, the limit is %d; use constant keys, as in predicate.a: %w", bytes, maxKey, ErrLimit)
+		return fmt.Errorf("a text of %d bytes is too long for an expression with computed keys, the limit is %d; use constant keys, as in "+
+			"predicate.a: %w", bytes, maxKey, ErrLimit)
 	}
 	if f.size += 1 + bytes/bytesPerCost; f.size > maxValues {
-		return fmt.Errorf("the values are too large for an expression: more than %d, where each value and each %d bytes of text count as one: %w", maxValues, bytesPerCost, ErrLimit)
+		return fmt.Errorf("the values are too large for an expression: more than %d, where each value and each %d bytes of text count as one: %w",
+			maxValues, bytesPerCost, ErrLimit)
 	}
 	return nil
 }

@@ -116,7 +116,8 @@ func (r *fieldReader) field(e celast.Expr, object, name string) string {
 	fields, known := r.fields.Of[object]
 	switch {
 	case r.entryOf(object) != "":
-		r.refuse(e, fmt.Sprintf("%s is a list, and has no field %s; ask for one of its entries, as in %s.exists(x, x.%s == …)", object, name, object, r.fields.Of[object+entry][0]))
+		r.refuse(e, fmt.Sprintf("%s is a list, and has no field %s; ask for one of its entries, as in %s.exists(x, x.%s == …)", object, name,
+			object, r.fields.Of[object+entry][0]))
 	case known && !slices.Contains(fields, name):
 		fix := "its fields are " + strings.Join(fields, ", ")
 		if near, ok := r.fields.Nearest(name, fields); ok {

@@ -11,19 +11,21 @@ import (
 )
 
 func TestFieldsThatNoObjectHasAreRefused(t *testing.T) {
-	fields := cel.Fields{Of: map[string][]string{"findings[]": {"verifier", "signer", "digest", "facts"}, "signer": {"subject", "claims"}, "signer.claims": {"issuer"}}, Nearest: policy.Nearest}
+	fields := cel.Fields{Of: map[string][]string{"findings[]": {"verifier", "signer", "digest", "facts"}, "signer": {"subject", "claims"},
+		"signer.claims": {"issuer"}}, Nearest: policy.Nearest}
 	all := cel.Variables{"findings": cel.Any, "signer": cel.Any, "predicate": cel.Any}
 	for text, want := range map[string]string{
-		`findings.exists(f, f.sgner == "a")`:                                   "line 1, column 21: an entry of findings has no field sgner; did you mean signer?",
-		`findings.exists(f, has(f.sgner))`:                                     "did you mean signer?",
-		`findings.exists(f, f.?sgner.orValue("") == "a")`:                      "did you mean signer?",
-		`findings.exists(f, f["sgner"] == "a")`:                                "did you mean signer?",
-		`findings.exists(f, f[?"sgner"].hasValue())`:                           "did you mean signer?",
-		`findings.exists(f, f.elsewhere == "a")`:                               "has no field elsewhere; its fields are verifier, signer, digest, facts",
-		`!findings.all(f, findings.exists_one(g, f.signer != g.sgner))`:        "did you mean signer?",
-		`findings[0].sgner == "a"`:                                             "did you mean signer?",
-		`findings[?0].?sgner.hasValue()`:                                       "did you mean signer?",
-		`findings.signer == "a"`:                                               "findings is a list, and has no field signer; ask for one of its entries, as in findings.exists(x, x.verifier == …)",
+		`findings.exists(f, f.sgner == "a")`:                            "line 1, column 21: an entry of findings has no field sgner; did you mean signer?",
+		`findings.exists(f, has(f.sgner))`:                              "did you mean signer?",
+		`findings.exists(f, f.?sgner.orValue("") == "a")`:               "did you mean signer?",
+		`findings.exists(f, f["sgner"] == "a")`:                         "did you mean signer?",
+		`findings.exists(f, f[?"sgner"].hasValue())`:                    "did you mean signer?",
+		`findings.exists(f, f.elsewhere == "a")`:                        "has no field elsewhere; its fields are verifier, signer, digest, facts",
+		`!findings.all(f, findings.exists_one(g, f.signer != g.sgner))`: "did you mean signer?",
+		`findings[0].sgner == "a"`:                                      "did you mean signer?",
+		`findings[?0].?sgner.hasValue()`:                                "did you mean signer?",
+		`findings.signer == "a"`: "findings is a list, and has no field signer; ask for one of its entries, as in " +
+			"findings.exists(x, x.verifier == …)",
 		`signer.sbject == "a"`:                                                 "line 1, column 7: signer has no field sbject; did you mean subject?",
 		`signer.claims.isuer == "a"`:                                           "signer.claims has no field isuer; did you mean issuer?",
 		`signer.?claims.?isuer.orValue("") == "a"`:                             "did you mean issuer?",

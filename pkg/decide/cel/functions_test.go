@@ -19,27 +19,37 @@ var byFunction = map[string]struct{ grows, flat, keys []string }{
 	"_==_": {grows: []string{"t == t2", "l == l2", "m == m2", "o == o2"}, flat: []string{"t == 1", "l == 1"}},
 	"_!=_": {grows: []string{"t != t2", "l != l2", "m != m2", "o != o2"}},
 	"_<_":  {grows: []string{"t < t2"}}, "_<=_": {grows: []string{"t <= t2"}}, "_>_": {grows: []string{"t > t2"}}, "_>=_": {grows: []string{"t >= t2"}},
-	"@in":  {grows: []string{"-1 in l", "l in [1, 2]", "t in m", "t in ['a', 'b']", "t in ['a', 1]", "m in ['a', 'b']", "l in ['a', 'b']", "l in o"}, flat: []string{"'a' in m"}},
+	"@in": {grows: []string{"-1 in l", "l in [1, 2]", "t in m", "t in ['a', 'b']", "t in ['a', 1]", "m in ['a', 'b']", "l in ['a', 'b']", "l in o"},
+		flat: []string{"'a' in m"}},
 	"_in_": {}, "in": {}, // no expression can call them
 	"size":       {grows: []string{"size(t) > 0", "t.size() > 0"}, flat: []string{"size(l) > 0", "m.size() > 0"}},
 	"contains":   {grows: []string{"t.contains('x')", "'x'.contains(t)"}},
 	"startsWith": {grows: []string{"t.startsWith(t2)"}}, "endsWith": {grows: []string{"t.endsWith(t2)"}},
 	"matches": {grows: []string{"t.matches('^[a-z]+$')", "matches(t, 'b')"}},
 	"bytes":   {grows: []string{"bytes(t) == b''"}}, "string": {grows: []string{"string(t) == ''", "string(bytes(t)) == ''"}},
-	"bool": {grows: []string{"bool(t)"}}, "int": {grows: []string{"int(t) == 1"}}, "uint": {grows: []string{"uint(t) == 1u"}}, "double": {grows: []string{"double(t) == 1.0"}},
+	"bool": {grows: []string{"bool(t)"}}, "int": {grows: []string{"int(t) == 1"}}, "uint": {grows: []string{"uint(t) == 1u"}},
+	"double":   {grows: []string{"double(t) == 1.0"}},
 	"duration": {grows: []string{"duration(t) == duration('1s')"}}, "timestamp": {grows: []string{"timestamp(t) == now"}},
 	"dyn": {flat: []string{"dyn(t) == 1"}}, "type": {flat: []string{"type(l) == int"}},
-	"_[_]": {keys: []string{"m[t] == 1"}, flat: []string{"m['f1'] == 1", "l[1] == 1"}}, "_[?_]": {keys: []string{"m[?t].hasValue()", "(has(m.a) ? m : m2)[?t].hasValue()"}, flat: []string{"m[?'a'].hasValue()"}},
+	"_[_]":  {keys: []string{"m[t] == 1"}, flat: []string{"m['f1'] == 1", "l[1] == 1"}},
+	"_[?_]": {keys: []string{"m[?t].hasValue()", "(has(m.a) ? m : m2)[?t].hasValue()"}, flat: []string{"m[?'a'].hasValue()"}},
 	"_?._":  {flat: []string{"m.?a.hasValue()"}},
-	"_?_:_": {flat: []string{"has(m.a) ? l == 1 : m == 1"}}, "_&&_": {flat: []string{"l == 1 && m == 1"}}, "_||_": {flat: []string{"l == 1 || m == 1"}}, "!_": {flat: []string{"!(l == 1)"}},
+	"_?_:_": {flat: []string{"has(m.a) ? l == 1 : m == 1"}}, "_&&_": {flat: []string{"l == 1 && m == 1"}}, "_||_": {flat: []string{"l == 1 || m == 1"}},
+	"!_":                  {flat: []string{"!(l == 1)"}},
 	"@not_strictly_false": {}, "__not_strictly_false__": {}, // of macros only
-	"optional.of": {flat: []string{"optional.of(l).hasValue()"}}, "optional.ofNonZeroValue": {flat: []string{"optional.ofNonZeroValue(l).hasValue()"}}, "optional.none": {flat: []string{"optional.none().hasValue()"}},
-	"hasValue": {flat: []string{"m.?a.hasValue()"}}, "value": {flat: []string{"optional.of(l).value() == 1"}}, "or": {flat: []string{"m.?a.or(m.?b).hasValue()"}}, "orValue": {flat: []string{"m.?a.orValue(true)"}},
-	"first": {flat: []string{"l.first().hasValue()"}}, "last": {flat: []string{"l.last().hasValue()"}},
+	"optional.of": {flat: []string{"optional.of(l).hasValue()"}}, "optional.ofNonZeroValue": {flat: []string{"optional.ofNonZeroValue(l).hasValue()"}},
+	"optional.none": {flat: []string{"optional.none().hasValue()"}},
+	"hasValue":      {flat: []string{"m.?a.hasValue()"}}, "value": {flat: []string{"optional.of(l).value() == 1"}},
+	"or":      {flat: []string{"m.?a.or(m.?b).hasValue()"}},
+	"orValue": {flat: []string{"m.?a.orValue(true)"}},
+	"first":   {flat: []string{"l.first().hasValue()"}}, "last": {flat: []string{"l.last().hasValue()"}},
 	"optional.unwrap": {grows: []string{"optional.unwrap(l) == []"}}, "unwrapOpt": {grows: []string{"l.unwrapOpt() == []"}},
-	"_+_": {flat: []string{"size(l) + 1 > 0"}}, "_-_": {flat: []string{"size(l) - 1 > 0"}}, "_*_": {flat: []string{"size(l) * 2 > 0"}}, "_/_": {flat: []string{"size(l) / 2 > 0"}}, "_%_": {flat: []string{"size(l) % 2 > 0"}}, "-_": {flat: []string{"-size(l) > 0"}},
-	"getFullYear": {flat: []string{"now.getFullYear() > 0"}}, "getMonth": {flat: []string{"now.getMonth() > 0"}}, "getDayOfYear": {flat: []string{"now.getDayOfYear() > 0"}}, "getDayOfMonth": {flat: []string{"now.getDayOfMonth() > 0"}},
-	"getDate": {flat: []string{"now.getDate() > 0"}}, "getDayOfWeek": {flat: []string{"now.getDayOfWeek() > 0"}}, "getMinutes": {flat: []string{"now.getMinutes() > 0"}}, "getSeconds": {flat: []string{"now.getSeconds() > 0"}},
+	"_+_": {flat: []string{"size(l) + 1 > 0"}}, "_-_": {flat: []string{"size(l) - 1 > 0"}}, "_*_": {flat: []string{"size(l) * 2 > 0"}},
+	"_/_": {flat: []string{"size(l) / 2 > 0"}}, "_%_": {flat: []string{"size(l) % 2 > 0"}}, "-_": {flat: []string{"-size(l) > 0"}},
+	"getFullYear": {flat: []string{"now.getFullYear() > 0"}}, "getMonth": {flat: []string{"now.getMonth() > 0"}},
+	"getDayOfYear": {flat: []string{"now.getDayOfYear() > 0"}}, "getDayOfMonth": {flat: []string{"now.getDayOfMonth() > 0"}},
+	"getDate": {flat: []string{"now.getDate() > 0"}}, "getDayOfWeek": {flat: []string{"now.getDayOfWeek() > 0"}},
+	"getMinutes": {flat: []string{"now.getMinutes() > 0"}}, "getSeconds": {flat: []string{"now.getSeconds() > 0"}},
 	"getMilliseconds": {flat: []string{"now.getMilliseconds() > 0"}}, "getHours": {grows: []string{"now.getHours(t) > 0"}, flat: []string{"now.getHours() > 0"}},
 }
 
@@ -54,7 +64,8 @@ func shaped(t testing.TB, n int) map[string]any {
 		for i := range n {
 			object[fmt.Sprintf("f%d", i)] = json.Number("1")
 		}
-		of["t"+suffix], of["l"+suffix], of["m"+suffix], of["o"+suffix] = strings.Repeat("a", n), slices.Repeat([]any{json.Number("1")}, n), object, []any{[]any{slices.Repeat([]any{json.Number("1")}, n)}}
+		of["t"+suffix], of["l"+suffix], of["m"+suffix], of["o"+suffix] = strings.Repeat("a", n), slices.Repeat([]any{json.Number("1")}, n), object,
+			[]any{[]any{slices.Repeat([]any{json.Number("1")}, n)}}
 	}
 	of["now"] = values(t, "{}")["now"]
 	return of

@@ -93,7 +93,10 @@ func (p *Pattern) Common(other *Pattern, steps *int) (string, bool) {
 	if *steps <= 0 {
 		return "", false
 	}
-	s := search{patterns: [2]*Pattern{p, other}, steps: steps, wanted: map[rune][]ascii{word: sets("az", "09", "AZ", "__"), punctuation: sets("-/", " ,", ":@", "[^", "``", "{~")}, closures: map[closureKey][]uint32{}, from: map[place]origin{}, seen: [2][]uint32{make([]uint32, len(p.program.Inst)), make([]uint32, len(other.program.Inst))}}
+	s := search{patterns: [2]*Pattern{p, other}, steps: steps,
+		wanted:   map[rune][]ascii{word: sets("az", "09", "AZ", "__"), punctuation: sets("-/", " ,", ":@", "[^", "``", "{~")},
+		closures: map[closureKey][]uint32{}, from: map[place]origin{},
+		seen: [2][]uint32{make([]uint32, len(p.program.Inst)), make([]uint32, len(other.program.Inst))}}
 	start := place{at: [2]uint32{uint32(p.program.Start), uint32(other.program.Start)}, last: edge} //nolint:gosec // programs are small
 	s.from[start] = origin{}
 	for s.queue = []place{start}; len(s.queue) > 0; {
@@ -192,7 +195,9 @@ func (s *search) closure(pattern int, at uint32, last, next rune) []uint32 {
 // ends reports whether both patterns can end at a place.
 func (s *search) ends(at place) bool {
 	for i, p := range s.patterns {
-		if !slices.ContainsFunc(s.closure(i, at.at[i], at.last, edge), func(pc uint32) bool { return p.program.Inst[pc].Op == syntax.InstMatch }) {
+		if !slices.ContainsFunc(s.closure(i, at.at[i], at.last, edge), func(pc uint32) bool {
+			return p.program.Inst[pc].Op == syntax.InstMatch
+		}) {
 			return false
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // [MaxRegexpInstructions]; the error says how to shorten it.
 func RegexpSize(expression string) (int, error) {
 	if len(expression) > MaxRegexpLength {
-		return 0, fmt.Errorf("the regular expression is %d bytes long, the limit is %d; shorten it, or list several", len(expression), MaxRegexpLength)
+		return 0, fmt.Errorf("the regular expression is %d bytes long, the limit is %d; shorten it, or list several", len(expression),
+			MaxRegexpLength)
 	}
 	if err := checkClasses(expression); err != nil {
 		return 0, err
@@ -24,7 +25,9 @@ func RegexpSize(expression string) (int, error) {
 	}
 	size := instructions(parsed)
 	if size > MaxRegexpInstructions {
-		return 0, fmt.Errorf("the regular expression compiles to about %d instructions, the limit is %d; repeat less, as in a+ for a{1,1000}, or use fewer Unicode classes", size, MaxRegexpInstructions)
+		return 0,
+			fmt.Errorf("the regular expression compiles to about %d instructions, the limit is %d; repeat less, as in a+ for a{1,1000}, or use "+
+				"fewer Unicode classes", size, MaxRegexpInstructions)
 	}
 	return size, nil
 }

@@ -32,12 +32,13 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 		outcome   policy.Outcome
 		reason    string
 	}{
-		"it holds":                              {always, 1, []policy.Finding{valid("a", "k1")}, policy.Allowed, "is satisfied"},
-		"nothing is proven":                     {always, 1, nil, policy.Denied, "no signature was found"},
-		"nothing valid is proven":               {always, 1, []policy.Finding{invalid}, policy.Denied, "wrong key"},
-		"a valid finding without signer":        {always, 1, []policy.Finding{valid("a", "")}, policy.Denied, ""},
-		"another verifier's finding":            {always, 1, []policy.Finding{valid("z", "k1")}, policy.Denied, ""},
-		"it does not hold":                      {never, 1, []policy.Finding{valid("a", "k1")}, policy.Denied, "the expression of VerificationPolicy team-a/strict does not hold for what was found: a valid signature for a"},
+		"it holds":                       {always, 1, []policy.Finding{valid("a", "k1")}, policy.Allowed, "is satisfied"},
+		"nothing is proven":              {always, 1, nil, policy.Denied, "no signature was found"},
+		"nothing valid is proven":        {always, 1, []policy.Finding{invalid}, policy.Denied, "wrong key"},
+		"a valid finding without signer": {always, 1, []policy.Finding{valid("a", "")}, policy.Denied, ""},
+		"another verifier's finding":     {always, 1, []policy.Finding{valid("z", "k1")}, policy.Denied, ""},
+		"it does not hold": {never, 1, []policy.Finding{valid("a", "k1")}, policy.Denied,
+			"the expression of VerificationPolicy team-a/strict does not hold for what was found: a valid signature for a"},
 		"it fails, and says true":               {fails, 1, []policy.Finding{valid("a", "k1")}, policy.Denied, "no such key"},
 		"only the valid are seen":               {two, 1, []policy.Finding{valid("a", "k1"), invalid, valid("b", "k2"), valid("z", "k3")}, policy.Allowed, ""},
 		"it had no time":                        {late, 1, []policy.Finding{valid("a", "k1")}, policy.Undecided, "was not evaluated in time"},

@@ -203,10 +203,12 @@ func (r Requirement) match(step func() error, findings []Finding) Verdict {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return NotDecided(r.source, fmt.Sprintf("the expression of %s was not evaluated in time, try again", r.sourceName()))
 	case err != nil:
-		return Verdict{Policy: r.source, Reason: fmt.Sprintf("the expression of %s cannot judge what was found: %.300s", r.sourceName(), err.Error()),
+		return Verdict{Policy: r.source,
+			Reason:      fmt.Sprintf("the expression of %s cannot judge what was found: %.300s", r.sourceName(), err.Error()),
 			Remediation: r.source.Owner("guard fields that may be missing with has(…) in the expression")}
 	case !met:
-		return Verdict{Policy: r.source, Reason: fmt.Sprintf("the expression of %s does not hold for what was found: %s", r.sourceName(), proof(findings)),
+		return Verdict{Policy: r.source,
+			Reason:      fmt.Sprintf("the expression of %s does not hold for what was found: %s", r.sourceName(), proof(findings)),
 			Remediation: "add the evidence that the expression asks for; landwaiter verify --explain shows what was found"}
 	}
 	return Verdict{outcome: Allowed, Policy: r.source, Reason: r.allowedReason(findings)}

@@ -50,26 +50,38 @@ func TestDecide(t *testing.T) {
 		outcome  policy.Outcome
 		reason   string
 	}{
-		"no requirement denies":                     {nil, []policy.Finding{valid("a", "k1")}, policy.Denied, "requires nothing"},
-		"nothing found denies":                      {[]policy.Requirement{anyOf(t, 1, "a")}, nil, policy.Denied, "no signature was found"},
-		"the zero requirement never holds":          {[]policy.Requirement{{}}, []policy.Finding{valid("a", "k1"), unknown("a")}, policy.Denied, ""},
-		"one valid signature allows":                {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{valid("a", "k1")}, policy.Allowed, "Verifier team-a/a"},
-		"a bad signature does not spoil a good one": {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{invalid("a", "wrong key"), valid("a", "k1"), unknown("a")}, policy.Allowed, ""},
-		"another verifier's signature is no help":   {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{valid("b", "k1")}, policy.Denied, "requires a valid signature for a"},
-		"any of two":                  {[]policy.Requirement{anyOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1")}, policy.Allowed, ""},
-		"all of two with one missing": {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1")}, policy.Denied, "requires a valid signature for a and for b: there is one for b; no other signature was found"},
-		"all of two":                  {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1"), valid("a", "k1")}, policy.Allowed, ""},
-		"two signatures of one signer count once": {[]policy.Requirement{anyOf(t, 2, "a")}, []policy.Finding{valid("a", "k1"), valid("a", "k1")}, policy.Denied, "by each of 2 different signers"},
-		"one signer seen by two verifiers is one": {[]policy.Requirement{anyOf(t, 2, "a", "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Denied, "by each of 2 different signers"},
-		"two signers":                                {[]policy.Requirement{anyOf(t, 2, "a")}, []policy.Finding{valid("a", "k1"), valid("a", "k2")}, policy.Allowed, ""},
-		"all of with too few signers":                {[]policy.Requirement{allOf(t, 2, "a", "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Denied, "by each of 2 different signers"},
+		"no requirement denies":            {nil, []policy.Finding{valid("a", "k1")}, policy.Denied, "requires nothing"},
+		"nothing found denies":             {[]policy.Requirement{anyOf(t, 1, "a")}, nil, policy.Denied, "no signature was found"},
+		"the zero requirement never holds": {[]policy.Requirement{{}}, []policy.Finding{valid("a", "k1"), unknown("a")}, policy.Denied, ""},
+		"one valid signature allows": {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{valid("a", "k1")}, policy.Allowed,
+			"Verifier team-a/a"},
+		"a bad signature does not spoil a good one": {[]policy.Requirement{anyOf(t, 1, "a")},
+			[]policy.Finding{invalid("a", "wrong key"), valid("a", "k1"), unknown("a")}, policy.Allowed, ""},
+		"another verifier's signature is no help": {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{valid("b", "k1")}, policy.Denied,
+			"requires a valid signature for a"},
+		"any of two": {[]policy.Requirement{anyOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1")}, policy.Allowed, ""},
+		"all of two with one missing": {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1")}, policy.Denied,
+			"requires a valid signature for a and for b: there is one for b; no other signature was found"},
+		"all of two": {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1"), valid("a", "k1")}, policy.Allowed, ""},
+		"two signatures of one signer count once": {[]policy.Requirement{anyOf(t, 2, "a")}, []policy.Finding{valid("a", "k1"), valid("a", "k1")}, policy.Denied,
+			"by each of 2 different signers"},
+		"one signer seen by two verifiers is one": {[]policy.Requirement{anyOf(t, 2, "a", "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Denied,
+			"by each of 2 different signers"},
+		"two signers": {[]policy.Requirement{anyOf(t, 2, "a")}, []policy.Finding{valid("a", "k1"), valid("a", "k2")},
+			policy.Allowed, ""},
+		"all of with too few signers": {[]policy.Requirement{allOf(t, 2, "a", "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")},
+			policy.Denied, "by each of 2 different signers"},
 		"a valid finding without signer is no proof": {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{valid("a", "")}, policy.Denied, ""},
-		"unreadable evidence leaves it undecided":    {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{unknown("a"), invalid("a", "wrong key")}, policy.Undecided, "registry answered 503"},
-		"unreadable evidence of others does not":     {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{unknown("b")}, policy.Denied, ""},
-		"all of, one unreadable, one missing":        {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{unknown("a")}, policy.Denied, ""},
-		"a denial outweighs a doubt":                 {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")}, []policy.Finding{unknown("a"), invalid("b", "wrong key")}, policy.Denied, "wrong key"},
-		"a doubt outweighs a proof":                  {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")}, []policy.Finding{valid("a", "k1"), unknown("b")}, policy.Undecided, ""},
-		"every requirement is met":                   {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Allowed, "Verifier team-a/b"},
+		"unreadable evidence leaves it undecided": {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{unknown("a"), invalid("a", "wrong key")},
+			policy.Undecided, "registry answered 503"},
+		"unreadable evidence of others does not": {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{unknown("b")}, policy.Denied, ""},
+		"all of, one unreadable, one missing":    {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{unknown("a")}, policy.Denied, ""},
+		"a denial outweighs a doubt": {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")},
+			[]policy.Finding{unknown("a"), invalid("b", "wrong key")}, policy.Denied, "wrong key"},
+		"a doubt outweighs a proof": {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")}, []policy.Finding{valid("a", "k1"), unknown("b")},
+			policy.Undecided, ""},
+		"every requirement is met": {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")},
+			policy.Allowed, "Verifier team-a/b"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -179,17 +191,22 @@ func TestDenialsSayWhatIsMissingAndWhatToDo(t *testing.T) {
 		"nothing found for any of two": {anyOf(t, 1, "a", "b"), []policy.Finding{absent("a"), absent("b")},
 			"a valid signature for a or b: no cosign signature was found. To fix: run cosign sign for a"},
 		"another cause for each of two": {anyOf(t, 1, "a", "b"), []policy.Finding{absent("a"), wrong("b", "add the key")},
-			"a valid signature for a or b: for a, no cosign signature was found; for b, no key of TrustStore team-a/b verifies the signature. To fix: run cosign sign for a; or add the key"},
+			"a valid signature for a or b: for a, no cosign signature was found; for b, no key of TrustStore team-a/b verifies the signature. To fix: run cosign sign " +
+				"for a; or add the key"},
 		"one of all": {allOf(t, 1, "a", "b"), []policy.Finding{a1, wrong("a", "never said"), absent("b")},
 			"a valid signature for a and for b: there is one for a; for b, no cosign signature was found. To fix: run cosign sign for b"},
 		"both of all": {allOf(t, 1, "a", "b"), []policy.Finding{absent("a"), wrong("b", "add the key")},
-			"a valid signature for a and for b: for a, no cosign signature was found; for b, no key of TrustStore team-a/b verifies the signature. To fix: run cosign sign for a; and add the key"},
+			"a valid signature for a and for b: for a, no cosign signature was found; for b, no key of TrustStore team-a/b verifies the signature. To fix: run cosign " +
+				"sign for a; and add the key"},
 		"one signer of two": {anyOf(t, 2, "a"), []policy.Finding{a1},
-			"a valid signature by each of 2 different signers, for a: only 1 signer was found, for a; no other signature was found. To fix: have 1 more trusted signer sign the image"},
+			"a valid signature by each of 2 different signers, for a: only 1 signer was found, for a; no other signature was found. To fix: have 1 more trusted " +
+				"signer sign the image"},
 		"one signer of three, for two verifiers": {anyOf(t, 3, "a", "b"), []policy.Finding{a1, b1},
-			"a valid signature by each of 3 different signers, for a or b: only 1 signer was found, for a and b; no other signature was found. To fix: have 2 more trusted signers sign the image"},
+			"a valid signature by each of 3 different signers, for a or b: only 1 signer was found, for a and b; no other signature was found. To fix: have 2 more " +
+				"trusted signers sign the image"},
 		"one signer of two, and a wrong key": {anyOf(t, 2, "a"), []policy.Finding{a1, wrong("a", "add the key")},
-			"a valid signature by each of 2 different signers, for a: only 1 signer was found, for a; no key of TrustStore team-a/a verifies the signature. To fix: add the key"},
+			"a valid signature by each of 2 different signers, for a: only 1 signer was found, for a; no key of TrustStore team-a/a verifies the signature. To " +
+				"fix: add the key"},
 		"an attestation": {anyOf(t, 1, "sbom"), []policy.Finding{attested(policy.Invalid, "", "no attestation was found")},
 			"a valid attestation for sbom: no attestation was found"},
 		"an attestation and a signature": {allOf(t, 1, "a", "sbom"), []policy.Finding{a1, attested(policy.Invalid, "", "no attestation was found")},
@@ -231,7 +248,8 @@ func TestTextKeepsTheRemediationWithinItsLimit(t *testing.T) {
 		"a long remediation is cut":                  {policy.Verdict{Reason: "unsigned", Remediation: long}, "ü…"},
 		"both are long":                              {policy.Verdict{Reason: long, Remediation: long}, "ü…"},
 		"a long reason has all of it if it is alone": {policy.Verdict{Reason: long}, "ü…"},
-		"both are short":                             {policy.Verdict{Reason: "unsigned", Remediation: "sign it"}, "unsigned. To fix, if your build made it: sign it"},
+		"both are short": {policy.Verdict{Reason: "unsigned", Remediation: "sign it"},
+			"unsigned. To fix, if your build made it: sign it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := c.verdict.TextWithin(200)
@@ -284,11 +302,17 @@ func TestADenialBeginsWithTheEvidenceThatNearlyCounted(t *testing.T) {
 		findings []policy.Finding
 		why      string
 	}{
-		"an attestation before a signature":    {[]policy.Finding{of(policy.ReasonWrongPredicate, "an attestation"), of(policy.ReasonWrongKey, "another key")}, "another key; an attestation"},
-		"rubbish before a revoked certificate": {[]policy.Finding{of(policy.ReasonMalformed, "rubbish"), of(policy.ReasonWrongKey, "another key"), of(policy.ReasonRevokedCertificate, "revoked")}, "revoked; another key; rubbish"},
-		"of two alike the first is the first":  {[]policy.Finding{of(policy.ReasonWrongKey, "one"), of(policy.ReasonWrongKey, "two")}, "one; two"},
-		"all of another kind":                  {[]policy.Finding{of(policy.ReasonKeyless, "by a certificate"), of(policy.ReasonWrongPredicate, "an attestation")}, "no such signature was found, only others: by a certificate; an attestation"},
-		"tampering is beside another key":      {[]policy.Finding{of(policy.ReasonMalformed, "rubbish"), of(policy.ReasonWrongKey, "another key"), of(policy.ReasonTamperedPayload, "tampered")}, "another key; tampered; rubbish"},
+		"an attestation before a signature": {[]policy.Finding{of(policy.ReasonWrongPredicate, "an attestation"), of(policy.ReasonWrongKey, "another key")},
+			"another key; an attestation"},
+		"rubbish before a revoked " +
+			"certificate": {[]policy.Finding{of(policy.ReasonMalformed, "rubbish"), of(policy.ReasonWrongKey, "another key"),
+			of(policy.ReasonRevokedCertificate, "revoked")}, "revoked; another key; rubbish"},
+		"of two alike the first is the first": {[]policy.Finding{of(policy.ReasonWrongKey, "one"), of(policy.ReasonWrongKey, "two")}, "one; two"},
+		"all of another kind": {[]policy.Finding{of(policy.ReasonKeyless, "by a certificate"), of(policy.ReasonWrongPredicate, "an attestation")},
+			"no such signature was found, only others: by a certificate; an attestation"},
+		"tampering is beside " +
+			"another key": {[]policy.Finding{of(policy.ReasonMalformed, "rubbish"), of(policy.ReasonWrongKey, "another key"),
+			of(policy.ReasonTamperedPayload, "tampered")}, "another key; tampered; rubbish"},
 	} {
 		verdict := policy.Decide(nil, policy.Requirements{Source: strict, Require: []policy.Requirement{anyOf(t, 1, "a")}}, c.findings)
 		require.Equal(t, "VerificationPolicy team-a/strict requires a valid signature for a: "+c.why, verdict.Reason, name)

@@ -28,7 +28,9 @@ type Objection struct {
 
 // Objections returns the objections of v: first the objection of [Verdict.Policy], then the others.
 func (v Verdict) Objections() []Objection {
-	return append([]Objection{{Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Command: v.Command, Contact: v.Contact, advised: v.advised}}, v.Others...)
+	return append(
+		[]Objection{{Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Command: v.Command, Contact: v.Contact, advised: v.advised}},
+		v.Others...)
 }
 
 // and returns v, which denies, with the objections of another verdict that also denies.
@@ -83,7 +85,8 @@ const (
 
 // FixLead returns the words that precede a remediation with a command, either of which may be empty.
 func FixLead(remediation, command string) string {
-	signs := command != "" && !strings.HasPrefix(command, "landwaiter ") || strings.HasPrefix(remediation, "sign ") || strings.HasPrefix(remediation, "make one for ")
+	signs := command != "" && !strings.HasPrefix(command, "landwaiter ") || strings.HasPrefix(remediation, "sign ") ||
+		strings.HasPrefix(remediation, "make one for ")
 	if signs && !strings.Contains(remediation, ifItIs) {
 		return ifYours
 	}

@@ -42,7 +42,8 @@ func TestADenialNamesEveryPolicyThatDenies(t *testing.T) {
 	require.Equal(t, objecting("a", "").Reason, v.Reason)
 	require.Equal(t, "ClusterVerificationPolicy a requires a valid signature for a: no signature was found"+
 		". Also: ClusterVerificationPolicy b requires a valid signature for b: no signature was found"+
-		". Also: ClusterVerificationPolicy c requires a valid signature for c: no signature was found. To fix, if your build made it: "+signFor("a")+" && "+signFor("c"), v.Text())
+		". Also: ClusterVerificationPolicy c requires a valid signature for c: no signature was found. To fix, if your build made it: "+signFor("a")+" && "+
+		signFor("c"), v.Text())
 	require.NotContains(t, v.Text(), "slow", "what is not known is not named")
 	require.Equal(t, objecting("a", "").Reason+". Also: "+objecting("b", "").Reason+". Also: "+objecting("c", "").Reason, v.Reasons(1000))
 
@@ -73,12 +74,15 @@ func TestManyDenialsAreBoundedAndCounted(t *testing.T) {
 		text := v.TextWithin(limit)
 		require.LessOrEqual(t, len(text), 5*(limit+len(". Also: ")+len("-FOR-p00")))
 		require.True(t, strings.HasPrefix(text, "ClusterVerificationPolicy p00 requires"), text)
-		require.True(t, strings.HasSuffix(text, ". To fix, if your build made it: "+strings.Join([]string{signFor("p00"), signFor("p01"), signFor("p02"), signFor("p03")}, " && ")), "commands are whole, and end the text: %s", text)
+		require.True(t,
+			strings.HasSuffix(text, ". To fix, if your build made it: "+strings.Join([]string{signFor("p00"), signFor("p01"), signFor("p02"), signFor("p03")}, " && ")),
+			"commands are whole, and end the text: %s", text)
 		for i := range 4 {
 			require.Contains(t, text, fmt.Sprintf("ClusterVerificationPolicy p%02d", i))
 		}
 	}
-	require.Contains(t, v.TextWithin(512), ". Also: ClusterVerificationPolicy p04, ClusterVerificationPolicy p05, ClusterVerificationPolicy p06, ClusterVerificationPolicy p07, 12 more. To fix, if your build made it: ")
+	require.Contains(t, v.TextWithin(512), ". Also: ClusterVerificationPolicy p04, ClusterVerificationPolicy p05, ClusterVerificationPolicy p06, "+
+		"ClusterVerificationPolicy p07, 12 more. To fix, if your build made it: ")
 
 	// Denials of denials are counted, too.
 	v = combined(combined(verdicts[:15]...), combined(verdicts[15:]...))
@@ -101,20 +105,30 @@ func TestTextsEndWithTheCommandAndSayWhomToAskBefore(t *testing.T) {
 		verdict policy.Verdict
 		want    string
 	}{
-		"a command":                         {policy.Verdict{Reason: "r", Command: signIt}, "r. To fix, if your build made it: " + signIt},
-		"advice and a command":              {policy.Verdict{Reason: "r", Remediation: "sign it", Command: signIt}, "r. To fix, if your build made it: sign it. Command: " + signIt},
-		"a contact":                         {policy.Verdict{Reason: "r", Contact: "#team-a"}, "r. Ask: #team-a"},
-		"a contact and a command":           {policy.Verdict{Reason: "r", Contact: "#team-a", Command: signIt}, "r. Ask: #team-a. To fix, if your build made it: " + signIt},
-		"all of it":                         {policy.Verdict{Reason: "r", Contact: "#team-a", Remediation: "sign it", Command: signIt}, "r. Ask: #team-a. To fix, if your build made it: sign it. Command: " + signIt},
-		"advice, and no command":            {policy.Verdict{Reason: "r", Remediation: "sign in the workflow w"}, "r. To fix, if your build made it: sign in the workflow w"},
-		"advice about a rule":               {policy.Verdict{Reason: "r", Remediation: "correct the Verifier"}, "r. To fix: correct the Verifier"},
-		"a better way":                      {policy.Verdict{Reason: "r", Command: signIt}.Advised("name it by its digest"), "r. To fix: name it by its digest; or, if your build made it, run the command. Command: " + signIt},
-		"a better way than advice":          {policy.Verdict{Reason: "r", Remediation: "sign it"}.Advised("name it by its digest"), "r. To fix: name it by its digest; or, if your build made it, sign it"},
-		"two, and one is no advice to sign": {combined(policy.Verdict{Reason: "r", Remediation: "correct it"}, policy.Verdict{Reason: "s", Command: signIt}), "r. To fix: correct it. Also: s. To fix, if your build made it: " + signIt},
-		"nothing but the reason":            {policy.Verdict{Reason: "r"}, "r"},
-		"two, and nothing sticks":           {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}), "r. Also: s. To fix, if your build made it: " + signIt},
-		"two, a sentence each":              {combined(policy.Verdict{Reason: "r", Contact: "a"}, policy.Verdict{Reason: "s", Command: signIt}), "r. Ask: a. Also: s. To fix, if your build made it: " + signIt},
-		"two, one of them advises":          {combined(policy.Verdict{Reason: "r", Remediation: "sign it"}, policy.Verdict{Reason: "s"}), "r. To fix, if your build made it: sign it. Also: s"},
+		"a command": {policy.Verdict{Reason: "r", Command: signIt}, "r. To fix, if your build made it: " + signIt},
+		"advice and a command": {policy.Verdict{Reason: "r", Remediation: "sign it", Command: signIt},
+			"r. To fix, if your build made it: sign it. Command: " + signIt},
+		"a contact": {policy.Verdict{Reason: "r", Contact: "#team-a"}, "r. Ask: #team-a"},
+		"a contact and a command": {policy.Verdict{Reason: "r", Contact: "#team-a", Command: signIt},
+			"r. Ask: #team-a. To fix, if your build made it: " + signIt},
+		"all of it": {policy.Verdict{Reason: "r", Contact: "#team-a", Remediation: "sign it", Command: signIt},
+			"r. Ask: #team-a. To fix, if your build made it: sign it. Command: " + signIt},
+		"advice, and no command": {policy.Verdict{Reason: "r", Remediation: "sign in the workflow w"},
+			"r. To fix, if your build made it: sign in the workflow w"},
+		"advice about a rule": {policy.Verdict{Reason: "r", Remediation: "correct the Verifier"}, "r. To fix: correct the Verifier"},
+		"a better way": {policy.Verdict{Reason: "r", Command: signIt}.Advised("name it by its digest"),
+			"r. To fix: name it by its digest; or, if your build made it, run the command. Command: " + signIt},
+		"a better way than advice": {policy.Verdict{Reason: "r", Remediation: "sign it"}.Advised("name it by its digest"),
+			"r. To fix: name it by its digest; or, if your build made it, sign it"},
+		"two, and one is no advice to sign": {combined(policy.Verdict{Reason: "r", Remediation: "correct it"}, policy.Verdict{Reason: "s", Command: signIt}),
+			"r. To fix: correct it. Also: s. To fix, if your build made it: " + signIt},
+		"nothing but the reason": {policy.Verdict{Reason: "r"}, "r"},
+		"two, and nothing sticks": {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}),
+			"r. Also: s. To fix, if your build made it: " + signIt},
+		"two, a sentence each": {combined(policy.Verdict{Reason: "r", Contact: "a"}, policy.Verdict{Reason: "s", Command: signIt}),
+			"r. Ask: a. Also: s. To fix, if your build made it: " + signIt},
+		"two, one of them advises": {combined(policy.Verdict{Reason: "r", Remediation: "sign it"}, policy.Verdict{Reason: "s"}),
+			"r. To fix, if your build made it: sign it. Also: s"},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.verdict.Text()) })
 	}
@@ -145,12 +159,18 @@ func TestWhatADeveloperNeedsIsCutLast(t *testing.T) {
 		limit int
 		want  []string
 	}{
-		"a long reason":                         {policy.Objection{Reason: reason, Remediation: advice, Command: signIt, Contact: contact}, 512, []string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
-		"a long reason, and little room":        {policy.Objection{Reason: reason, Remediation: advice, Contact: contact}, 128, []string{"ClusterVerificationPolicy strict", "it needs overrideMandatory"}},
-		"long advice":                           {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: contact}, 512, []string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
-		"a long contact":                        {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: long}, 512, []string{"ClusterVerificationPolicy strict", advice, signIt}},
-		"a command that has no room":            {policy.Objection{Reason: reason, Remediation: advice, Command: signIt + long, Contact: contact}, 512, []string{"ClusterVerificationPolicy strict", contact, advice, "; landwaiter verify --explain shows the command"}},
-		"a command that has no room, no advice": {policy.Objection{Reason: reason, Command: signIt + long, Contact: contact}, 256, []string{"ClusterVerificationPolicy strict", contact, ". To fix, if your build made it: landwaiter verify --explain shows the command"}},
+		"a long reason": {policy.Objection{Reason: reason, Remediation: advice, Command: signIt, Contact: contact}, 512,
+			[]string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
+		"a long reason, and little room": {policy.Objection{Reason: reason, Remediation: advice, Contact: contact}, 128,
+			[]string{"ClusterVerificationPolicy strict", "it needs overrideMandatory"}},
+		"long advice": {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: contact}, 512,
+			[]string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
+		"a long contact": {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: long}, 512,
+			[]string{"ClusterVerificationPolicy strict", advice, signIt}},
+		"a command that has no room": {policy.Objection{Reason: reason, Remediation: advice, Command: signIt + long, Contact: contact}, 512,
+			[]string{"ClusterVerificationPolicy strict", contact, advice, "; landwaiter verify --explain shows the command"}},
+		"a command that has no room, no advice": {policy.Objection{Reason: reason, Command: signIt + long, Contact: contact}, 256,
+			[]string{"ClusterVerificationPolicy strict", contact, ". To fix, if your build made it: landwaiter verify --explain shows the command"}},
 	} {
 		c.d.Policy = strict
 		text := c.d.TextWithin(c.limit)
@@ -163,7 +183,8 @@ func TestWhatADeveloperNeedsIsCutLast(t *testing.T) {
 	for limit := range 700 {
 		text := policy.Objection{Policy: strict, Reason: reason, Remediation: "sign it", Command: signIt, Contact: contact}.TextWithin(limit)
 		require.True(t, !strings.Contains(text, signIt) || strings.Contains(text, "To fix, if your build made it: "), "no command without its caution: %s", text)
-		require.LessOrEqual(t, len(policy.Objection{Policy: strict, Reason: reason, Remediation: advice, Command: signIt, Contact: contact}.TextWithin(limit)), max(limit, 3))
+		require.LessOrEqual(t, len(policy.Objection{Policy: strict, Reason: reason, Remediation: advice, Command: signIt, Contact: contact}.TextWithin(limit)),
+			max(limit, 3))
 	}
 }
 
@@ -182,7 +203,8 @@ func TestEveryPolicyIsNamedInReasonsThatAreCut(t *testing.T) {
 
 func TestWhatADeveloperCanDoComesBeforeBrokenVerifiers(t *testing.T) {
 	broken := func(name string) policy.Finding {
-		return policy.Finding{Verifier: name, Message: "Verifier " + name + " cannot be used: there is no Secret", Remediation: "correct the resource", Reason: policy.ReasonBrokenResource}
+		return policy.Finding{Verifier: name, Message: "Verifier " + name + " cannot be used: there is no Secret", Remediation: "correct the resource",
+			Reason: policy.ReasonBrokenResource}
 	}
 	unsigned := policy.Finding{Verifier: "d", Message: "no signature was found", Command: signIt, Reason: policy.ReasonNoEvidence}
 	requires := func(requirement policy.Requirement, findings ...policy.Finding) policy.Verdict {
@@ -273,7 +295,8 @@ func TestOneCommandOfSeveralAlternativesIsShown(t *testing.T) {
 
 // The command is for the policy's evidence, and the exception for this image alone: verify --explain has the command.
 func TestAdviceAboutAnExceptionIsNotCutForACommand(t *testing.T) {
-	const advice = "Exception team-a/legacy-tool covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask a cluster admin for one"
+	const advice = "Exception team-a/legacy-tool covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask a " +
+		"cluster admin for one"
 	reason := strings.Repeat("looked at the tag sha256-7f1e5cc493cb, ", 20)
 	command := "cosign sign --key KEY registry.example.com/team-a/legacy/tool@sha256:" + strings.Repeat("7", 64) + " --tlog-upload=false"
 	v := policy.Verdict{Reason: reason, Command: command, Contact: "#image-signing"}.Advised(advice)

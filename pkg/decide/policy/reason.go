@@ -44,7 +44,8 @@ const (
 	ReasonNotOwned     Reason = "NotOwned"     // a namespace or object exists and is not the Tenant's
 	ReasonReserved     Reason = "Reserved"     // a namespace that no Tenant may have is listed
 	ReasonNotInstalled Reason = "NotInstalled" // the cluster does not know a kind of object
-	ReasonUnfinished   Reason = "Unfinished"   // the API server did not answer, something waits for what comes first, or Landwaiter had no time or capacity
+	// the API server did not answer, something waits for what comes first, or Landwaiter had no time or capacity
+	ReasonUnfinished Reason = "Unfinished"
 )
 
 // Reasons of the condition ExpiresSoon.

@@ -21,7 +21,8 @@ func TestAnUndecidedVerdictHasTheRemedyOfItsFinding(t *testing.T) {
 	require.NoError(t, err)
 	rules := policy.Requirements{Require: []policy.Requirement{requirement}}
 	found := []policy.Finding{{Verifier: "v", Unknown: true, Reason: policy.ReasonUnreachable, Message: "r did not answer in time"},
-		{Verifier: "w", Unknown: true, Reason: policy.ReasonUnreachable, Message: "r refuses the connection", Remedy: policy.RemedyStart, Remediation: policy.RemedyStart.At("r")}}
+		{Verifier: "w", Unknown: true, Reason: policy.ReasonUnreachable, Message: "r refuses the connection", Remedy: policy.RemedyStart,
+			Remediation: policy.RemedyStart.At("r")}}
 	v := policy.Decide(nil, rules, found)
 	require.Equal(t, policy.Undecided, v.Outcome())
 	require.Equal(t, policy.RemedyStart, v.Remedy)

@@ -73,7 +73,8 @@ func (r Requirement) denied(findings []Finding) Verdict {
 	case len(signers) == 0:
 		why = cmp.Or(why, "no "+noun(findings)+" was found")
 	case len(signers) < r.atLeast:
-		why = fmt.Sprintf("only %s was found, for %s; %s", plural(len(signers), "signer"), join(by, " and "), cmp.Or(why, "no other "+noun(findings)+" was found"))
+		why = fmt.Sprintf("only %s was found, for %s; %s", plural(len(signers), "signer"), join(by, " and "),
+			cmp.Or(why, "no other "+noun(findings)+" was found"))
 		if remediation == "" && command == "" {
 			remediation = fmt.Sprintf("have %s sign the image", plural(r.atLeast-len(signers), "more trusted signer"))
 		}
@@ -94,7 +95,8 @@ func (r Requirement) beyondAll(why, remediation, noun string) Verdict {
 	if remediation != "" {
 		fix += "; or " + remediation
 	}
-	reason := fmt.Sprintf("%s requires %s: that can never be met, because %s trusted for it", r.sourceName(), r.wanted(noun), onlyAre(r.trusted, "signer"))
+	reason := fmt.Sprintf("%s requires %s: that can never be met, because %s trusted for it", r.sourceName(), r.wanted(noun),
+		onlyAre(r.trusted, "signer"))
 	return Verdict{Policy: r.source, Reason: joined(reason, why), Remediation: fix + "; no further " + noun + " of the image helps"}
 }
 
@@ -188,7 +190,8 @@ const (
 // anything, and images have evidence for several verifiers, so a denial begins with the nearest.
 func (r Reason) distance() int {
 	switch r {
-	case ReasonWrongKey, ReasonWrongDigest, ReasonUntrustedCertificate, ReasonUntrusted, ReasonTamperedPayload, ReasonTamperedEnvelope, ReasonContentMismatch:
+	case ReasonWrongKey, ReasonWrongDigest, ReasonUntrustedCertificate, ReasonUntrusted, ReasonTamperedPayload, ReasonTamperedEnvelope,
+		ReasonContentMismatch:
 		return 1 // no trusted signer is known to have signed it
 	case ReasonMalformed, ReasonNoLayers, ReasonNoSignature, ReasonUnsupported:
 		return 2

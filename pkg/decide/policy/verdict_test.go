@@ -35,7 +35,8 @@ func TestPoliciesThatOnlyWarnAllowNothingAlone(t *testing.T) {
 
 func TestSuggestsTheNearestWord(t *testing.T) {
 	words := []string{"images", "type", "cosign", "trustStoreRefs", "keys", "keyless"}
-	for word, want := range map[string]string{"image": "images", "kees": "keys", "Type": "type", "truststoreref": "trustStoreRefs", "consign": "cosign", "zzz": "", "": ""} {
+	for word, want := range map[string]string{"image": "images", "kees": "keys", "Type": "type", "truststoreref": "trustStoreRefs", "consign": "cosign",
+		"zzz": "", "": ""} {
 		near, ok := Nearest(word, words)
 		require.Equal(t, want, near, word)
 		require.Equal(t, want != "", ok, word)

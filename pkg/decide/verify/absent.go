@@ -66,7 +66,8 @@ func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy
 func (l *Tier) unknown(source policy.ObjectRef, name string) policy.Finding {
 	f := policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier}
 	own := l.own()
-	nearer := fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)
+	nearer := fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own,
+		l.names(), name)
 	var decides string
 	if l.Lenient != (policy.ObjectRef{}) && source.Namespace != own {
 		decides = fmt.Sprintf("; %s only warns, so %s decides", l.Lenient, source)
@@ -74,7 +75,8 @@ func (l *Tier) unknown(source policy.ObjectRef, name string) policy.Finding {
 	}
 	switch {
 	case own != "" && own == l.Home && source.Namespace != "" && source.Namespace != own:
-		f.Message = fmt.Sprintf("neither %s nor %s, its Tenant's home namespace, has a Verifier %s, and because %s has others, no ClusterVerifier applies there", source.Namespace, own, name, own)
+		f.Message = fmt.Sprintf("neither %s nor %s, its Tenant's home namespace, has a Verifier %s, and because %s has others, no "+
+			"ClusterVerifier applies there", source.Namespace, own, name, own)
 		f.Remediation = fmt.Sprintf("require one of the Verifiers of %s (%s), or create Verifier %s there", own, l.names(), name)
 	case own != "" && source.Namespace != "" && source.Namespace != own:
 		f.Message = fmt.Sprintf("%s has Verifiers of its own, so Verifier %s of %s does not apply there%s", own, name, source.Namespace, decides)
@@ -83,8 +85,10 @@ func (l *Tier) unknown(source policy.ObjectRef, name string) policy.Finding {
 		f.Message = fmt.Sprintf("%s has Verifiers of its own, so ClusterVerifier %s does not apply there%s", own, name, decides)
 		f.Remediation = nearer
 	case own != "" && l.Home != "" && l.Home != own:
-		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, neither the Verifiers of %s, its Tenant's home namespace, nor ClusterVerifiers apply there", own, name, l.Home)
-		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), create Verifier %s there, or move its Verifiers to %s", l.names(), name, l.Home)
+		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, neither the Verifiers of %s, its Tenant's home namespace, "+
+			"nor ClusterVerifiers apply there", own, name, l.Home)
+		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), create Verifier %s there, or move its Verifiers to %s",
+			l.names(), name, l.Home)
 	case own != "":
 		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, no ClusterVerifier applies there", own, name)
 		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), or create Verifier %s there", l.names(), name)
@@ -143,6 +147,7 @@ func (l *Tier) nothing(ref image.Reference) task {
 // withoutNamespace says why an image is denied for which the cluster has no rules, and what to do:
 // the caller may have forgotten the namespace, which may have some.
 func withoutNamespace(ref image.Reference) (reason, fix string) {
-	return fmt.Sprintf("no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no ClusterVerifier applies to %s", ref.Name()),
+	return fmt.Sprintf("no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no "+
+			"ClusterVerifier applies to %s", ref.Name()),
 		"give the pod's namespace (for commands: add --namespace), or ask a cluster admin for a ClusterVerifier"
 }

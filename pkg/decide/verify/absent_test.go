@@ -16,7 +16,8 @@ import (
 // other adds a manifest that refers to the image and that no verifier accepts.
 func other(r *registry) {
 	r.listed = append(r.listed, r.put(ocispec.MediaTypeImageManifest,
-		[]byte(`{"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.empty.v1+json"},"layers":[{"mediaType":"text/plain","digest":"`+appDigest.String()+`","size":2}]}`)))
+		[]byte(`{"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.empty.v1+json"},"layers":[{"mediaType":"text/plain","digest":"`+appDigest.String()+
+			`","size":2}]}`)))
 }
 
 // own precedes advice to sign.
@@ -30,9 +31,12 @@ func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
 		listed        int
 		message, fix  string
 	}{
-		"cosign":      {"Cosign", "cosign sign --key KEY", 0, "no signature was found (looked at " + tag + "sig and the referrers of this digest)", "cosign sign --key KEY " + pinned},
-		"notation":    {"Notation", "notation sign --key KEY", 0, "no signature was found (looked at the referrers of this digest)", "notation sign --key KEY " + pinned},
-		"attestation": {"Attestation", "cosign attest --type x", 0, "no attestation was found (looked at " + tag + "att and the referrers of this digest)", "cosign attest --type x " + pinned},
+		"cosign": {"Cosign", "cosign sign --key KEY", 0, "no signature was found (looked at " + tag + "sig and the referrers of this digest)",
+			"cosign sign --key KEY " + pinned},
+		"notation": {"Notation", "notation sign --key KEY", 0, "no signature was found (looked at the referrers of this digest)",
+			"notation sign --key KEY " + pinned},
+		"attestation": {"Attestation", "cosign attest --type x", 0, "no attestation was found (looked at " + tag + "att and the referrers of this digest)",
+			"cosign attest --type x " + pinned},
 		"another kind is there": {"Notation", "notation sign --key KEY", 1,
 			"no notation signature was found (looked at the referrers of this digest, which has 1 of another kind)", "notation sign --key KEY " + pinned},
 		"no command is known": {"Cosign", "", 0, "no signature was found (looked at " + tag + "sig and the referrers of this digest)", "make one for " + pinned},
@@ -62,8 +66,9 @@ func TestASignatureOfTheWrongKeyNamesTheWholeCommand(t *testing.T) {
 		finding       policy.Finding
 		command, want string
 	}{
-		"a wrong key":           {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, command, own + "sign it. Command: " + command + pinned},
-		"an annotation lacks":   {policy.Finding{Reason: policy.ReasonWrongAnnotations, Remediation: "sign it"}, command, own + "sign it. Command: " + command + pinned},
+		"a wrong key": {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, command, own + "sign it. Command: " + command + pinned},
+		"an annotation lacks": {policy.Finding{Reason: policy.ReasonWrongAnnotations, Remediation: "sign it"}, command,
+			own + "sign it. Command: " + command + pinned},
 		"no command is known":   {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, "", own + "sign it"},
 		"signing is no remedy":  {policy.Finding{Reason: policy.ReasonLimitExceeded, Remediation: "make it smaller"}, command, "make it smaller"},
 		"nothing is to be done": {policy.Finding{Reason: policy.ReasonWrongKey}, command, ""},
@@ -144,20 +149,25 @@ func TestAVerifierThatDoesNotApplySaysWhy(t *testing.T) {
 			want: "team-a has Verifiers of its own, so ClusterVerifier a does not apply there",
 			fix:  "create a VerificationPolicy in team-a that requires its own Verifiers (b, c), or a Verifier a there"},
 		"the cluster's policy, because the namespace's only warns": {source: floating, verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, lenient: own,
-			want: "team-a has Verifiers of its own, so ClusterVerifier a does not apply there; VerificationPolicy team-a/p only warns, so ClusterVerificationPolicy signed decides",
-			fix:  "set enforcementAction of VerificationPolicy team-a/p to Deny, and loosen its rules instead"},
+			want: "team-a has Verifiers of its own, so ClusterVerifier a does not apply there; VerificationPolicy team-a/p only warns, so ClusterVerificationPolicy " +
+				"signed decides",
+			fix: "set enforcementAction of VerificationPolicy team-a/p to Deny, and loosen its rules instead"},
 		"the namespace's policy, and it has others": {source: own,
 			verifiers: []*verify.Verifier{verifier(t, "b", "k1"), verifier(t, "c", "k1"), verifier(t, "d", "k1"), verifier(t, "e", "k1")},
-			want:      "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there", fix: "require one of its Verifiers (b, c, d, and 1 more), or create Verifier a there"},
+			want:      "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there",
+			fix:       "require one of its Verifiers (b, c, d, and 1 more), or create Verifier a there"},
 		"the namespace's policy, it has others, and so has home": {source: own, verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, home: "iris",
 			want: "team-a has no Verifier a, and because it has others, neither the Verifiers of iris, its Tenant's home namespace, nor ClusterVerifiers apply there",
 			fix:  "require one of its Verifiers (b), create Verifier a there, or move its Verifiers to iris"},
-		"the namespace's policy, and only home has others": {source: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "member", Name: "p"}, verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, home: "team-a",
+		"the namespace's policy, and only home has others": {source: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "member", Name: "p"},
+			verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, home: "team-a",
 			want: "neither member nor team-a, its Tenant's home namespace, has a Verifier a, and because team-a has others, no ClusterVerifier applies there",
 			fix:  "require one of the Verifiers of team-a (b), or create Verifier a there"},
 		"home's policy, and home has others": {source: own, verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, home: "team-a",
-			want: "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there", fix: "require one of its Verifiers (b), or create Verifier a there"},
-		"the cluster's policy, and the cluster's Verifiers apply": {source: floating, verifiers: []*verify.Verifier{shared}, want: "there is no ClusterVerifier a", fix: "ask a cluster admin to create it, or to correct the name in the policy"},
+			want: "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there",
+			fix:  "require one of its Verifiers (b), or create Verifier a there"},
+		"the cluster's policy, and the cluster's Verifiers apply": {source: floating, verifiers: []*verify.Verifier{shared}, want: "there is no ClusterVerifier a",
+			fix: "ask a cluster admin to create it, or to correct the name in the policy"},
 		"the namespace's policy, and none applies": {source: own,
 			want: "there is neither a Verifier a in team-a nor a ClusterVerifier of that name", fix: "create the Verifier, or correct the name in the policy"},
 	} {
@@ -167,7 +177,8 @@ func TestAVerifierThatDoesNotApplySaysWhy(t *testing.T) {
 			l.Source, l.Judge.Rules()[0].Source = c.source, c.source
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app:v1")).Verdict
 			require.Equal(t, policy.Denied, verdict.Outcome())
-			require.Equal(t, c.source.String()+" requires a valid signature for a: "+c.want+"; signatures were not checked yet, so more can follow. To fix: "+c.fix, verdict.Text())
+			require.Equal(t, c.source.String()+" requires a valid signature for a: "+c.want+"; signatures were not checked yet, so more can follow. To fix: "+c.fix,
+				verdict.Text())
 		})
 	}
 }

@@ -35,7 +35,8 @@ type blob struct {
 }
 
 func newBlobs(budget *budget, kept *kept, locations int, whole <-chan struct{}) *blobs {
-	return &blobs{budget: budget, kept: kept, part: budget.imageBytes / int64(max(locations, 1)), whole: whole, left: budget.imageBytes, small: smallBytes, taken: map[string]int64{}, blobs: map[string]*blob{}}
+	return &blobs{budget: budget, kept: kept, part: budget.imageBytes / int64(max(locations, 1)), whole: whole, left: budget.imageBytes,
+		small: smallBytes, taken: map[string]int64{}, blobs: map[string]*blob{}}
 }
 
 // answer is the answer of one location.

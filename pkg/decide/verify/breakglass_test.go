@@ -15,7 +15,8 @@ import (
 
 // breakGlass is break-glass from noon until dusk.
 func breakGlass(mandatory bool) *verify.Exception {
-	made := verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory})
+	made := verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk,
+		OverrideMandatory: mandatory})
 	return &made
 }
 

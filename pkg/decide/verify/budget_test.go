@@ -205,7 +205,8 @@ func TestWhatNeedsNoEvidenceWaitsForNobodys(t *testing.T) {
 		r.manifest(t, true, "k1:"+appDigest.String())
 		own := config(tier(t, r, anyA, verifier(t, "a", "k1")))
 		known, unplanned := ref(t, "r.example.com/app@"+appDigest.String()), ref(t, "r.example.com/other@"+appDigest.String())
-		own.Tiers[0].Judge = verify.ByRules(append([]verify.Rule{{Images: patterns(t, "r.example.com/other"), Action: verify.Deny}}, own.Tiers[0].Judge.Rules()...), verify.DefaultDeny)
+		own.Tiers[0].Judge = verify.ByRules(append([]verify.Rule{{Images: patterns(t, "r.example.com/other"), Action: verify.Deny}}, own.Tiers[0].Judge.Rules()...),
+			verify.DefaultDeny)
 		require.Equal(t, policy.Allowed, e.Verify(t.Context(), own, known).Verdict.Outcome())
 		_, ok := e.Recall(own, unplanned)
 		require.True(t, ok, "it follows from the policy alone")
@@ -230,7 +231,8 @@ func TestEvidenceWithoutMemoryLeavesItUndecided(t *testing.T) {
 	for name, c := range map[string]struct {
 		bytes   int64
 		outcome policy.Outcome
-	}{"room for all": {1 << 20, policy.Denied}, "no room for the manifests": {1 << 10, policy.Undecided}, "no room for the findings": {30 << 10, policy.Undecided}} {
+	}{"room for all": {1 << 20, policy.Denied}, "no room for the manifests": {1 << 10, policy.Undecided},
+		"no room for the findings": {30 << 10, policy.Undecided}} {
 		t.Run(name, func(t *testing.T) {
 			e, cache := verify.Options{EvidenceBytes: c.bytes}, newCache()
 			result := engine(cache, e).Verify(t.Context(), heavy(t, "team-a", 2, nil), ref(t, "r.example.com/app@"+appDigest.String()))
@@ -294,12 +296,14 @@ func TestSignaturesBeyondTheLimitNeverMakeAConditionHold(t *testing.T) {
 
 func TestAnArtifactTypeThatIsTooLongIsNotKept(t *testing.T) {
 	r := newRegistry()
-	content := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":%q,"layers":[]}`, strings.Repeat("a", 1<<18))
+	content := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":%q,"layers":[]}`,
+		strings.Repeat("a", 1<<18))
 	layer1 := r.put(fakeLayer, []byte("stranger"))
 	content = strings.Replace(content, `"layers":[]`, fmt.Sprintf(`"layers":[{"mediaType":%q,"digest":%q,"size":8}]`, fakeLayer, layer1.Digest), 1)
 	desc := r.put("application/vnd.oci.image.manifest.v1+json", []byte(content))
 	r.listed = append(r.listed, desc)
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))),
+		ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Len(t, result.Findings, 1)
 	require.Equal(t, fakeLayer, result.Findings[0].ArtifactType)
 }

@@ -20,10 +20,14 @@ func TestTheRemedyOfAClusterPolicyOffersNothingInTheNamespace(t *testing.T) {
 		verifiers []*verify.Verifier
 		fix       string
 	}{
-		"types, of which there is none":         {verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, nil, "ask a cluster admin to add the image to spec.images of a ClusterVerifier, or to create a ClusterVerifier for it"},
-		"types, of which none is for the image": {verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, []*verify.Verifier{elsewhere}, "ask a cluster admin to add the image to spec.images of a ClusterVerifier, or to create a ClusterVerifier for it"},
-		"a name that does not exist":            {verify.Requirement{AnyOf: []string{"missing"}, AtLeast: 1}, nil, "ask a cluster admin to create it, or to correct the name in the policy"},
-		"a name that is not for the image":      {verify.Requirement{AllOf: []string{"elsewhere"}, AtLeast: 1}, []*verify.Verifier{elsewhere}, "ask a cluster admin to add the image to spec.images of the ClusterVerifier, or to require another ClusterVerifier"},
+		"types, of which there is none": {verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, nil,
+			"ask a cluster admin to add the image to spec.images of a ClusterVerifier, or to create a ClusterVerifier for it"},
+		"types, of which none is for the image": {verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, []*verify.Verifier{elsewhere},
+			"ask a cluster admin to add the image to spec.images of a ClusterVerifier, or to create a ClusterVerifier for it"},
+		"a name that does not exist": {verify.Requirement{AnyOf: []string{"missing"}, AtLeast: 1}, nil,
+			"ask a cluster admin to create it, or to correct the name in the policy"},
+		"a name that is not for the image": {verify.Requirement{AllOf: []string{"elsewhere"}, AtLeast: 1}, []*verify.Verifier{elsewhere},
+			"ask a cluster admin to add the image to spec.images of the ClusterVerifier, or to require another ClusterVerifier"},
 	} {
 		for _, mandatory := range []bool{true, false} {
 			l := tier(t, newRegistry(), c.demand, c.verifiers...)

@@ -217,7 +217,8 @@ func (l *Tier) Required() []*Verifier {
 
 // Selects reports whether r requires v for some of its images.
 func (r Requirement) Selects(v *Verifier) bool {
-	return r.Condition != nil || slices.Contains(r.Types, v.Type) || slices.Contains(r.AnyOf, v.Source.Name) || slices.Contains(r.AllOf, v.Source.Name)
+	return r.Condition != nil || slices.Contains(r.Types, v.Type) || slices.Contains(r.AnyOf, v.Source.Name) ||
+		slices.Contains(r.AllOf, v.Source.Name)
 }
 
 // Rule defines what a policy requires of the images that it matches.
@@ -323,7 +324,8 @@ func (p part) generation() string {
 
 // verdictKey returns the cache key of the verdict on a reference with a digest.
 func (p part) verdictKey(ref image.Reference) Key {
-	return Key{Namespace: p.Namespace, Kind: KindVerdict, UID: p.UID, Generation: p.generation(), Image: ref.Host + "/" + ref.Repository + "@" + ref.Digest.String()}
+	return Key{Namespace: p.Namespace, Kind: KindVerdict, UID: p.UID, Generation: p.generation(),
+		Image: ref.Host + "/" + ref.Repository + "@" + ref.Digest.String()}
 }
 
 // tagKey returns the cache key of the digest on which every tier agrees for a tag.

@@ -48,7 +48,8 @@ type check struct {
 }
 
 func newBoard(subject image.Reference, tasks []task, budget *budget, settled, enforced func()) *board {
-	b := &board{subject: subject, tasks: tasks, tallies: make([]*policy.Tally, len(tasks)), budget: budget, found: map[check][]ranked{}, looked: map[Registry][]Looked{}, settled: settled, enforced: enforced}
+	b := &board{subject: subject, tasks: tasks, tallies: make([]*policy.Tally, len(tasks)), budget: budget, found: map[check][]ranked{},
+		looked: map[Registry][]Looked{}, settled: settled, enforced: enforced}
 	for i, t := range tasks {
 		if !t.known {
 			b.tallies[i] = t.rules.Tally()
@@ -191,7 +192,9 @@ func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
 func unproven(tasks []task) policy.Verdict {
 	return combine(tasks, func(i int) policy.Verdict {
 		if t := tasks[i]; !t.known {
-			return policy.Verdict{Policy: t.rules.Source, Reason: fmt.Sprintf("%s requires evidence, and no tag or digest says whose; this answer is for an image without evidence", t.rules.Source)}
+			return policy.Verdict{Policy: t.rules.Source,
+				Reason: fmt.Sprintf("%s requires evidence, and no tag or digest says whose; this answer is for an image without evidence",
+					t.rules.Source)}
 		}
 		return tasks[i].verdict
 	})
@@ -254,7 +257,8 @@ func failure(err error) policy.Verdict {
 // examineManifests decides whether an index that was denied itself is allowed by all of its
 // manifests: each must meet the task's rules, even those with a build tool's attestations,
 // and there must be at least one. Nested indexes do not count.
-func (x *examination) examineManifests(ctx context.Context, t task, subject Subject, denied policy.Verdict) (policy.Verdict, []policy.Finding) {
+func (x *examination) examineManifests(ctx context.Context, t task, subject Subject,
+	denied policy.Verdict) (policy.Verdict, []policy.Finding) {
 	manifests, err := x.readIndex(ctx, t.tier.Registry, subject)
 	switch {
 	case errors.Is(err, errNotAnIndex):
@@ -277,7 +281,8 @@ func (x *examination) examineManifests(ctx context.Context, t task, subject Subj
 				}
 				<-running
 			}()
-			entries[i] = x.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest, describedBy: t.tier.Registry, stated: true})
+			entries[i] = x.examine(ctx, []task{t},
+				Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest, describedBy: t.tier.Registry, stated: true})
 		})
 	}
 	all.Wait()

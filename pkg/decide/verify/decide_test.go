@@ -75,7 +75,8 @@ func TestARuleAllowsOrDeniesWithoutEvidence(t *testing.T) {
 	ask := func(action verify.Action, more ...verify.Tier) policy.Verdict {
 		l := tier(t, r, anyA, verifier(t, "a", "k1"))
 		l.Judge.Rules()[0].Action, l.Judge.Rules()[0].Require = action, nil
-		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(append([]verify.Tier{l}, more...)...), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(append([]verify.Tier{l}, more...)...),
+			ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
 	allowed := ask(verify.Allow)
 	require.Equal(t, policy.Allowed, allowed.Outcome())
@@ -126,7 +127,8 @@ func TestATagThatOnlyAWarningNeedsDelaysNoAnswer(t *testing.T) {
 		allow := tier(t, newRegistry(), anyA, verifier(t, "a", "k1"))
 		allow.Judge.Rules()[0].Require, allow.Judge.Rules()[0].Action = nil, verify.Allow
 		began := time.Now()
-		verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(allow, warning(tier(t, slow, anyA, verifier(t, "a", "k1")))), ref(t, "r.example.com/app:v1")).Verdict
+		verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(allow, warning(tier(t, slow, anyA, verifier(t, "a", "k1")))),
+			ref(t, "r.example.com/app:v1")).Verdict
 		require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 		require.True(t, verdict.Doubtful)
 		require.LessOrEqual(t, time.Since(began), time.Second)

@@ -54,12 +54,14 @@ func TestAnIndexThatRefersToAnImageIsNoEvidence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry()
 			payload := r.put(fakeLayer, []byte(good))
-			content := fmt.Sprintf(`{"schemaVersion":2,"manifests":[],"layers":[{"mediaType":%q,"digest":%q,"size":%d}]}`, payload.MediaType, payload.Digest, payload.Size)
+			content := fmt.Sprintf(`{"schemaVersion":2,"manifests":[],"layers":[{"mediaType":%q,"digest":%q,"size":%d}]}`, payload.MediaType,
+				payload.Digest, payload.Size)
 			if mediaType == ocispec.MediaTypeImageIndex {
 				content = strings.Replace(content, `"manifests":[],`, "", 1)
 			}
 			r.listed = append(r.listed, r.put(mediaType, []byte(content)))
-			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))),
+				ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 			require.Equal(t, policy.Denied, verdict.Outcome())
 			require.Contains(t, verdict.Reason, "not an OCI manifest")
 		})
@@ -69,7 +71,8 @@ func TestAnIndexThatRefersToAnImageIsNoEvidence(t *testing.T) {
 func TestAManifestPastItsLimitsIsNotRead(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, numbered(1001)...)
-	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))),
+		ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, policy.Denied, verdict.Outcome())
 	require.Contains(t, verdict.Reason, "has 1001 layers, the limit is 1000")
 }

@@ -29,15 +29,19 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 		outcome policy.Outcome
 		reason  string
 	}{
-		"signed under the tag":        {func(t *testing.T, r *registry) { r.manifest(t, true, good) }, anyA, policy.Allowed, "Verifier team-a/a"},
-		"signed by a referrer":        {func(t *testing.T, r *registry) { r.manifest(t, false, good) }, anyA, policy.Allowed, "Verifier team-a/a"},
-		"bad ones before a good one":  {func(t *testing.T, r *registry) { r.manifest(t, true, "x", "y", good) }, anyA, policy.Allowed, ""},
-		"unsigned":                    {func(*testing.T, *registry) {}, anyA, policy.Denied, "no signature was found"},
-		"signed by another":           {func(t *testing.T, r *registry) { r.manifest(t, true, "k9:"+appDigest.String()) }, anyA, policy.Denied, "no trusted signature"},
-		"a signature of another one":  {func(t *testing.T, r *registry) { r.manifest(t, true, "k1:"+digest.FromString("z").String()) }, anyA, policy.Denied, "no trusted signature"},
-		"a manifest without layers":   {func(t *testing.T, r *registry) { r.manifest(t, true) }, anyA, policy.Denied, "has no layers"},
-		"two signers where two count": {func(t *testing.T, r *registry) { r.manifest(t, true, good, "k2:"+appDigest.String()) }, verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2}, policy.Allowed, ""},
-		"one signer where two count":  {func(t *testing.T, r *registry) { r.manifest(t, true, good, good) }, verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2}, policy.Denied, "2 different signers"},
+		"signed under the tag":       {func(t *testing.T, r *registry) { r.manifest(t, true, good) }, anyA, policy.Allowed, "Verifier team-a/a"},
+		"signed by a referrer":       {func(t *testing.T, r *registry) { r.manifest(t, false, good) }, anyA, policy.Allowed, "Verifier team-a/a"},
+		"bad ones before a good one": {func(t *testing.T, r *registry) { r.manifest(t, true, "x", "y", good) }, anyA, policy.Allowed, ""},
+		"unsigned":                   {func(*testing.T, *registry) {}, anyA, policy.Denied, "no signature was found"},
+		"signed by another": {func(t *testing.T, r *registry) { r.manifest(t, true, "k9:"+appDigest.String()) }, anyA, policy.Denied,
+			"no trusted signature"},
+		"a signature of another one": {func(t *testing.T, r *registry) { r.manifest(t, true, "k1:"+digest.FromString("z").String()) }, anyA, policy.Denied,
+			"no trusted signature"},
+		"a manifest without layers": {func(t *testing.T, r *registry) { r.manifest(t, true) }, anyA, policy.Denied, "has no layers"},
+		"two signers where two count": {func(t *testing.T, r *registry) { r.manifest(t, true, good, "k2:"+appDigest.String()) },
+			verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2}, policy.Allowed, ""},
+		"one signer where two count": {func(t *testing.T, r *registry) { r.manifest(t, true, good, good) }, verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2},
+			policy.Denied, "2 different signers"},
 		"garbage for a manifest": {func(_ *testing.T, r *registry) {
 			r.listed = append(r.listed, r.put(ocispec.MediaTypeImageManifest, []byte("{{{")))
 		}, anyA, policy.Denied, "not an OCI manifest"},
@@ -137,7 +141,8 @@ func numbered(n int) []string {
 func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	broken := &verify.Verifier{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "a"}, Broken: errors.New("Verifier team-a/a: Secret team-a/pub is not there")}
+	broken := &verify.Verifier{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "a"},
+		Broken: errors.New("Verifier team-a/a: Secret team-a/pub is not there")}
 	elsewhere := verifier(t, "a", "k1")
 	pattern, err := image.ParsePattern("other.example.com/**")
 	require.NoError(t, err)
@@ -151,24 +156,32 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 		config *verify.Config
 		reason string
 	}{
-		"the zero configuration":                         {&verify.Config{}, "no policy is loaded"},
-		"a zero tier":                                    {config(verify.Tier{}), "defaultAction is Deny"},
-		"no rule matches":                                {config(verify.Tier{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
-		"a rule that requires nothing":                   {config(tier(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "it requires a Verifier of type"},
-		"atLeast zero":                                   {config(tier(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
-		"a verifier that does not exist":                 {config(tier(t, r, anyA, verifier(t, "b", "k1"))), "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there"},
-		"a verifier for other images":                    {config(tier(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
-		"a broken verifier":                              {config(tier(t, r, anyA, broken)), "Secret team-a/pub is not there"},
-		"a broken verifier of unknown type":              {config(tier(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
-		"a broken policy":                                {config(brokenTier), "cannot be used"},
-		"a broken verifier among all of":                 {config(tier(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
-		"no policy and no verifier":                      {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers()}), "no Verifier applies to r.example.com/app"},
-		"no policy and no matching verifier":             {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
-		"no policy and a broken verifier":                {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{broken, verifier(t, "b", "k1")}}), "Secret team-a/pub"},
-		"no verifier of the type":                        {config(tier(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
+		"the zero configuration": {&verify.Config{}, "no policy is loaded"},
+		"a zero tier":            {config(verify.Tier{}), "defaultAction is Deny"},
+		"no rule matches": {config(verify.Tier{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}),
+			"no rule of"},
+		"a rule that requires nothing": {config(tier(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "it requires a Verifier of type"},
+		"atLeast zero":                 {config(tier(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
+		"a verifier that does not exist": {config(tier(t, r, anyA, verifier(t, "b", "k1"))),
+			"team-a has no Verifier a, and because it has others, no ClusterVerifier applies there"},
+		"a verifier for other images": {config(tier(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
+		"a broken verifier":           {config(tier(t, r, anyA, broken)), "Secret team-a/pub is not there"},
+		"a broken verifier of unknown type": {config(tier(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)),
+			"Secret team-a/pub is not there"},
+		"a broken policy": {config(brokenTier), "cannot be used"},
+		"a broken verifier " +
+			"among all of": {config(tier(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
+		"no policy and no verifier": {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers()}), "no Verifier applies to r.example.com/app"},
+		"no policy and no matching verifier": {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{elsewhere}}),
+			"no Verifier applies to r.example.com/app"},
+		"no policy and a " +
+			"broken verifier": {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{broken, verifier(t, "b", "k1")}}),
+			"Secret team-a/pub"},
+		"no verifier of the type": {config(tier(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))),
+			"it requires a Verifier of type Notation, and none applies to"},
 		"a lax tier above a mandatory policy that fails": {config(lax, tier(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
 		"a lax tier above a broken mandatory policy":     {config(lax, brokenTier), "cannot be used"},
-		"no registry":                                    {config(tier(t, nil, anyA, verifier(t, "a", "k1"))), ""},
+		"no registry": {config(tier(t, nil, anyA, verifier(t, "a", "k1"))), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +204,8 @@ func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
 	require.Equal(t, "create a Verifier in the namespace whose images match it, or ask a cluster admin for one", of().Remediation)
 	none.Namespace = verify.Cluster
 	require.Equal(t, policy.Denied, of().Outcome())
-	require.Equal(t, "no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no ClusterVerifier applies to r.example.com/app", of().Reason)
+	require.Equal(t, "no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no ClusterVerifier applies to "+
+		"r.example.com/app", of().Reason)
 	require.Equal(t, "give the pod's namespace (for commands: add --namespace), or ask a cluster admin for a ClusterVerifier", of().Remediation)
 }
 
@@ -212,10 +226,13 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 		config *verify.Config
 		calls  int
 	}{
-		"by name":                        {config(tier(t, r, anyA, verifier(t, "a", "k1"))), 1},
-		"by type":                        {config(tier(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
-		"no policy, all matching pass":   {config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
-		"default Allow asks no registry": {config(lax), 0},
+		"by name": {config(tier(t, r, anyA, verifier(t, "a", "k1"))), 1},
+		"by type": {
+			config(tier(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
+		"no policy, all " +
+			"matching pass": {
+			config(verify.Tier{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
+		"default Allow asks no registry":             {config(lax), 0},
 		"default Allow above a met mandatory policy": {config(lax, tier(t, r, anyA, verifier(t, "a", "k1"))), 1},
 		"two tiers on one registry look once": {config(tier(t, r, anyA, verifier(t, "a", "k1")),
 			tier(t, r, verify.Requirement{AnyOf: []string{"f"}, AtLeast: 1}, verifier(t, "f", "k1"))), 1},
@@ -437,7 +454,8 @@ func TestManyVerifiersFetchEachBlobOnce(t *testing.T) {
 		verifiers = append(verifiers, verifier(t, fmt.Sprintf("v%d", i), "k1"))
 		names = append(names, fmt.Sprintf("v%d", i))
 	}
-	engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, verify.Requirement{AnyOf: names, AtLeast: 1}, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String()))
+	engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, verify.Requirement{AnyOf: names, AtLeast: 1}, verifiers...)),
+		ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, 3, r.called("fetch"), "two payloads and one manifest")
 }
 
@@ -449,7 +467,8 @@ func TestEvidenceIsBoundedInBytes(t *testing.T) {
 		desc.Size = verify.MaxManifestBytes
 		r.listed = append(r.listed, desc)
 	}
-	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, anyA, verifier(t, "a", "k1"))),
+		ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "more evidence than is read, at most 16777216 bytes for one image")
 	require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes, r.called("fetch"))

@@ -118,7 +118,8 @@ type budget struct {
 func (e *Engine) pace(account Account) pace { return pace{account: account, turns: e.turns} }
 
 func (e *Engine) budget(account Account) *budget {
-	return &budget{pace: e.pace(account), memory: e.memory.Hold(account), imageBytes: e.imageBytes, larges: e.larges, reserve: max(e.options.EvidenceBytes/9*reserveNinths, largeCheck)}
+	return &budget{pace: e.pace(account), memory: e.memory.Hold(account), imageBytes: e.imageBytes, larges: e.larges,
+		reserve: max(e.options.EvidenceBytes/9*reserveNinths, largeCheck)}
 }
 
 // hold reserves memory for n bytes until the work ends. Its error is transient.
@@ -235,7 +236,8 @@ func Hold(ctx context.Context, n int64) error {
 	total := in.held.bytes + n
 	switch {
 	case total > in.budget.reserve:
-		return PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("checking the evidence takes %d bytes of memory, the limit is %d", total, in.budget.reserve), fixTooLarge)
+		return PermanentWith(policy.ReasonLimitExceeded,
+			fmt.Errorf("checking the evidence takes %d bytes of memory, the limit is %d", total, in.budget.reserve), fixTooLarge)
 	case total > largeCheck && in.held.large == nil:
 		if err := in.alone(ctx); err != nil {
 			return err

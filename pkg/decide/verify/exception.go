@@ -273,7 +273,8 @@ func (x *Exception) shortfall() (lacks, fix string) {
 	switch {
 	case x.Source.Kind == kindNamespace:
 		const needs = "it needs the annotation landwaiter.dev/break-glass-override-mandatory"
-		return x.describe() + " does not override mandatory policies: " + needs, "break-glass is open, but " + needs + ": ask a cluster admin to set it"
+		return x.describe() + " does not override mandatory policies: " + needs,
+			"break-glass is open, but " + needs + ": ask a cluster admin to set it"
 	case x.Source.Namespace != "":
 		const needs = "it needs overrideMandatory, which only a ClusterException can have"
 		return x.describe() + covers + needs, still + needs + ": ask a cluster admin for one"

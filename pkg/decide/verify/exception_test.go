@@ -48,7 +48,8 @@ func imageList(t testing.TB, texts ...string) *verify.ImageList {
 // exception lets images in until dusk.
 func exception(t testing.TB, name string, texts ...string) verify.Exception {
 	t.Helper()
-	return verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk, Images: imageList(t, texts...)})
+	return verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk,
+		Images: imageList(t, texts...)})
 }
 
 // grant delegates images until a time, to exceptions that last until dusk.
@@ -116,7 +117,8 @@ func TestAnExceptionAllowsItsImagesUntilItEndsAndNoOther(t *testing.T) {
 		require.Contains(t, got.Verdict.Warning, "; after that: ")
 		require.True(t, got.Verdict.Unverified)
 	}
-	require.Contains(t, e.Verify(t.Context(), c, ref(t, "r.example.com/app:1")).Verdict.Text(), "name the image by its digest: r.example.com/app@"+appDigest.String())
+	require.Contains(t, e.Verify(t.Context(), c, ref(t, "r.example.com/app:1")).Verdict.Text(),
+		"name the image by its digest: r.example.com/app@"+appDigest.String())
 }
 
 func TestACachedVerdictNeverOutlivesTheEndOfAnException(t *testing.T) {
@@ -158,7 +160,8 @@ func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T)
 	r.tags["signed"], r.tags["unsigned"] = appDigest, unsigned
 	r.manifest(t, false, "platform:"+appDigest.String())
 	asks := func() *verify.Config {
-		return withMandatory(config(denying(t, "VerificationPolicy", "own")), tier(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
+		return withMandatory(config(denying(t, "VerificationPolicy", "own")),
+			tier(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
 	}
 	mandatory, other := exception(t, "mandatory", "r.example.com/elsewhere/**"), exception(t, "other", "r.example.com/app")
 	mandatory.OverrideMandatory = true
@@ -185,7 +188,9 @@ func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T)
 			require.Equal(t, row.want, got.Verdict.Outcome(), got.Verdict.Reason)
 			if row.want == policy.Denied && len(row.exceptions) > 0 {
 				require.True(t, strings.HasPrefix(got.Verdict.Reason, "mandatory VerificationPolicy team-a/strict requires"), got.Verdict.Reason)
-				require.True(t, strings.HasSuffix(got.Verdict.Reason, "; ClusterException other is for this image, but does not override mandatory policies: it needs overrideMandatory"), got.Verdict.Reason)
+				require.True(t,
+					strings.HasSuffix(got.Verdict.Reason, "; ClusterException other is for this image, but does not override mandatory policies: it needs overrideMandatory"),
+					got.Verdict.Reason)
 			}
 		})
 	}
@@ -203,13 +208,18 @@ func TestWithoutATagOnlyRulesAndExceptionsDecide(t *testing.T) {
 		want       policy.Outcome
 		says       string
 	}{
-		"no exception":                      {config(required), nil, policy.Denied, "VerificationPolicy team-a/strict requires evidence, and no tag or digest says whose"},
-		"an exception":                      {config(required), []verify.Exception{weak}, policy.Allowed, "ClusterException weak allows it until"},
-		"a mandatory policy holds":          {withMandatory(config(denying(t, "VerificationPolicy", "own")), required), []verify.Exception{weak}, policy.Denied, "ClusterException weak is for this image, but does not override mandatory policies: it needs overrideMandatory"},
-		"a mandatory policy is overridden":  {withMandatory(config(denying(t, "VerificationPolicy", "own")), required), []verify.Exception{strong}, policy.Allowed, "ClusterException strong allows it until"},
-		"a mandatory policy allows it":      {withMandatory(config(required), verify.Tier{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed, "ClusterException weak allows it until"},
+		"no exception": {config(required), nil, policy.Denied,
+			"VerificationPolicy team-a/strict requires evidence, and no tag or digest says whose"},
+		"an exception": {config(required), []verify.Exception{weak}, policy.Allowed, "ClusterException weak allows it until"},
+		"a mandatory policy holds": {withMandatory(config(denying(t, "VerificationPolicy", "own")), required), []verify.Exception{weak}, policy.Denied,
+			"ClusterException weak is for this image, but does not override mandatory policies: it needs overrideMandatory"},
+		"a mandatory policy is overridden": {withMandatory(config(denying(t, "VerificationPolicy", "own")), required), []verify.Exception{strong}, policy.Allowed,
+			"ClusterException strong allows it until"},
+		"a mandatory policy allows it": {withMandatory(config(required), verify.Tier{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak},
+			policy.Allowed, "ClusterException weak allows it until"},
 		"a rule denies it without evidence": {config(denying(t, "VerificationPolicy", "own")), nil, policy.Denied, "VerificationPolicy own"},
-		"policies allow it":                 {config(verify.Tier{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed, "allowed without verification"},
+		"policies allow it": {config(verify.Tier{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed,
+			"allowed without verification"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.config.Exceptions = row.exceptions
@@ -224,7 +234,8 @@ func TestWithoutATagOnlyRulesAndExceptionsDecide(t *testing.T) {
 func TestWhatAMandatoryPolicyCannotDecideStaysUndecidedUnderAnException(t *testing.T) {
 	r := newRegistry()
 	r.list = func(context.Context) error { return errors.New("503") }
-	c := withMandatory(config(denying(t, "VerificationPolicy", "own")), tier(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
+	c := withMandatory(config(denying(t, "VerificationPolicy", "own")),
+		tier(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
 	c.Exceptions = []verify.Exception{exception(t, "x", "**")}
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	_, known := e.Recall(c, app)
@@ -319,10 +330,12 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 		"when it ends":              {config(undecided), open(false), dusk, policy.Undecided},
 		"a mandatory policy denies": {withMandatory(config(undecided), mandatory), open(false), noon, policy.Denied},
 		"a mandatory policy denies, mandatory policies": {withMandatory(config(undecided), mandatory), open(true), noon, policy.Allowed},
-		"a mandatory policy cannot decide":              {withMandatory(config(denying(t, "VerificationPolicy", "own")), undecided), open(false), noon, policy.Undecided},
-		"it cannot decide, mandatory policies":          {withMandatory(config(denying(t, "VerificationPolicy", "own")), undecided), open(true), noon, policy.Allowed},
-		"without it":                                    {config(undecided), nil, noon, policy.Undecided},
-		"no policy loaded":                              {&verify.Config{Namespace: "team-a"}, nil, noon, policy.Denied},
+		"a mandatory policy cannot decide": {withMandatory(config(denying(t, "VerificationPolicy", "own")), undecided), open(false), noon,
+			policy.Undecided},
+		"it cannot decide, mandatory policies": {withMandatory(config(denying(t, "VerificationPolicy", "own")), undecided), open(true), noon,
+			policy.Allowed},
+		"without it":       {config(undecided), nil, noon, policy.Undecided},
+		"no policy loaded": {&verify.Config{Namespace: "team-a"}, nil, noon, policy.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.config.BreakGlass = row.breakGlass
@@ -348,7 +361,8 @@ func TestBreakGlassHelpsWhenTheTimeIsUpAlready(t *testing.T) {
 // An exception adds the images that it alone matches, and nothing else.
 func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 	patterns := []string{"**", "r.example.com/**", "r.example.com/a/**", "r.example.com/a/x", "r.example.com/b", "s.example.com/*"}
-	images := []string{"r.example.com/a/x:1", "r.example.com/a/y:1", "r.example.com/b:1", "s.example.com/c:1", "t.example.com/d:1", "r.example.com/b@" + appDigest.String()}
+	images := []string{"r.example.com/a/x:1", "r.example.com/a/y:1", "r.example.com/b:1", "s.example.com/c:1", "t.example.com/d:1",
+		"r.example.com/b@" + appDigest.String()}
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := func(name string) *verify.ImageList {
 			return imageList(t, rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 3, rapid.ID[string]).Draw(rt, name)...)
@@ -358,11 +372,13 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 			hours := func(label string) time.Time {
 				return noon.Add(time.Duration(rapid.IntRange(-1, 1).Draw(rt, label)) * time.Hour)
 			}
-			x := verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Name: fmt.Sprint("x", i)}, Created: noon, Until: hours("hours"), Images: drawn("images"), OverrideMandatory: rapid.Bool().Draw(rt, "mandatory")}
+			x := verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Name: fmt.Sprint("x", i)}, Created: noon, Until: hours("hours"), Images: drawn("images"),
+				OverrideMandatory: rapid.Bool().Draw(rt, "mandatory")}
 			if rapid.Bool().Draw(rt, "delegated") {
 				grants := &verify.Grants{}
 				for range rapid.IntRange(0, 2).Draw(rt, "grants") {
-					*grants = append(*grants, verify.Grant{Within: drawn("within"), Until: hours("grant"), Most: time.Duration(rapid.IntRange(0, 2).Draw(rt, "most")) * time.Hour})
+					*grants = append(*grants,
+						verify.Grant{Within: drawn("within"), Until: hours("grant"), Most: time.Duration(rapid.IntRange(0, 2).Draw(rt, "most")) * time.Hour})
 				}
 				granted[x.Source.Name] = grants
 				return verify.ByDelegation(x, grants)

@@ -147,7 +147,8 @@ func findingOf(err error) policy.Finding {
 		}
 		return found
 	case errors.As(err, &permanent):
-		return policy.Finding{Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(), Remediation: permanent.Remediation}
+		return policy.Finding{Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(),
+			Remediation: permanent.Remediation}
 	case errors.As(err, &unsure):
 		found := policy.Finding{Unknown: true, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
 		if found.Reason != policy.ReasonUnreadable { // to a person, whose message says what to do

@@ -21,13 +21,16 @@ func TestARequirementForMoreSignersThanAreTrustedSendsNobodyToSign(t *testing.T)
 		verifiers []*verify.Verifier
 		beyond    bool
 	}{
-		"one key":                     {five, []*verify.Verifier{trusting("a", "k1")}, true},
-		"one key twice":               {verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 2}, []*verify.Verifier{trusting("a", "k1"), trusting("b", "k1")}, true},
-		"two keys":                    {verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 2}, []*verify.Verifier{trusting("a", "k1"), trusting("b", "k2")}, false},
+		"one key": {five, []*verify.Verifier{trusting("a", "k1")}, true},
+		"one key twice": {verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 2},
+			[]*verify.Verifier{trusting("a", "k1"), trusting("b", "k1")}, true},
+		"two keys": {verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 2},
+			[]*verify.Verifier{trusting("a", "k1"), trusting("b", "k2")}, false},
 		"an unbounded number":         {five, []*verify.Verifier{trusting("a")}, false},
 		"an unbounded one among them": {verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 5}, []*verify.Verifier{trusting("a", "k1"), trusting("b")}, false},
 		"a type":                      {verify.Requirement{Types: []string{"Cosign"}, AtLeast: 2}, []*verify.Verifier{trusting("a", "k1")}, true},
-		"an expression":               {verify.Requirement{Condition: func(func() error, []policy.Finding) (bool, error) { return true, nil }, AtLeast: 2}, []*verify.Verifier{trusting("a", "k1")}, true},
+		"an expression": {verify.Requirement{Condition: func(func() error, []policy.Finding) (bool, error) { return true, nil }, AtLeast: 2},
+			[]*verify.Verifier{trusting("a", "k1")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry()

@@ -68,7 +68,8 @@ func (s *search) run(ctx context.Context) {
 	}
 	if over > 0 {
 		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message:     fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", names(s.locations.Evidence), over+MaxSignatures, MaxSignatures),
+			Message: fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", names(s.locations.Evidence),
+				over+MaxSignatures, MaxSignatures),
 			Remediation: "remove superfluous signatures from the repository"})
 	}
 	s.board.look(s.registry, s.looked(listings))
@@ -155,7 +156,9 @@ func (s *search) check(ctx context.Context, v *Verifier, signature *candidate) {
 	var finding policy.Finding
 	if !s.budget.over(turn) {
 		end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
-		finding = v.withCommand(Found(v.Checker.Check(withTurn(ctx, check), s.subject, signature.Signature, s.between(turn, signature.in), s.now())), s.subject.Reference)
+		finding = v.withCommand(
+			Found(v.Checker.Check(withTurn(ctx, check), s.subject, signature.Signature, s.between(turn, signature.in), s.now())),
+			s.subject.Reference)
 		end()
 	}
 	check.end() // before the finding is held

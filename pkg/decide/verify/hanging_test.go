@@ -65,7 +65,8 @@ func TestALocationThatHangsCostsAnImageNothingThatIsSignedAtAnother(t *testing.T
 				n.origin.list = hang
 				c.arrange(t, n)
 				began := time.Now()
-				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
+				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))),
+					ref(t, byDigest+appDigest.String()))
 				require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.LessOrEqual(t, time.Since(began), c.within)
 				require.Len(t, result.Looked, 2)
@@ -103,7 +104,8 @@ func TestWithoutTheAnswerOfALocationNothingIsDenied(t *testing.T) {
 				n.origin.list = hang
 				n.evidence.manifest(t, false, c.texts...)
 				began := time.Now()
-				result := engine(newCache(), verify.Options{WorkTimeout: 5 * time.Second}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), c.demand, verifier(t, "a", "k1", "revoker"))), ref(t, byDigest+appDigest.String()))
+				result := engine(newCache(), verify.Options{WorkTimeout: 5 * time.Second}).
+					Verify(t.Context(), config(tier(t, as(withEvidence(n)), c.demand, verifier(t, "a", "k1", "revoker"))), ref(t, byDigest+appDigest.String()))
 				require.NotEqual(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Equal(t, policy.Undecided.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Equal(t, 5*time.Second, time.Since(began))
@@ -148,7 +150,8 @@ func TestALocationTakesOnlyItsShareOfTheBytesInAdvance(t *testing.T) {
 			defer func() { read = n.origin.called("fetch") }()
 			return after(time.Second)(ctx)
 		}
-		engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
+		engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))),
+			ref(t, byDigest+appDigest.String()))
 		require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes/2, read, "the share of one of two locations")
 		require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes, n.origin.called("fetch"))
 	})
@@ -229,7 +232,8 @@ func TestALocationThatListsTheSameLateIsAskedAlthoughAThirdNeverAnswers(t *testi
 		_, evidence := withEvidence(n)
 		evidence = append([]verify.Location{location(verify.RoleMirror, n.mirror)}, evidence...)
 		began := time.Now()
-		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(evidence[1:2], evidence), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
+		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(evidence[1:2], evidence), anyA, verifier(t, "a", "k1"))),
+			ref(t, byDigest+appDigest.String()))
 		require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 		require.LessOrEqual(t, time.Since(began), time.Second)
 	})
@@ -282,7 +286,8 @@ func TestResultsDoNotDependOnTheOrderInWhichLocationsAnswer(t *testing.T) {
 					evidence = append(evidence, location([]verify.Role{verify.RoleMirror, verify.RoleOrigin, verify.RoleEvidence}[i], r))
 				}
 				demand := verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2}
-				result = engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(evidence, evidence), demand, verifier(t, "a", "k2"))), ref(t, byDigest+appDigest.String()))
+				result = engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, as(evidence, evidence), demand, verifier(t, "a", "k2"))),
+					ref(t, byDigest+appDigest.String()))
 			})
 			return result
 		}

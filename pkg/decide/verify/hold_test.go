@@ -128,7 +128,8 @@ func TestWaitingForALargeCheckEndsWithTheRequest(t *testing.T) {
 		<-release
 		return nil
 	})
-	result := engine(newCache(), verify.Options{Processors: 4, WorkTimeout: 100 * time.Millisecond}).Verify(ctx, c, ref(t, "r.example.com/app@"+appDigest.String()))
+	result := engine(newCache(), verify.Options{Processors: 4, WorkTimeout: 100 * time.Millisecond}).
+		Verify(ctx, c, ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Undecided, result.Verdict.Outcome(), result.Verdict.Reason)
 	close(release)
 }

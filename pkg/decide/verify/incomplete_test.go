@@ -34,7 +34,8 @@ func TestNoExpressionHoldsWithoutTheWholeList(t *testing.T) {
 				}
 				return true, nil
 			}}
-			got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, demand, verifier(t, "v", "k1", "revoker"))), ref(t, "registry.example.com/app@"+appDigest.String()))
+			got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, demand, verifier(t, "v", "k1", "revoker"))),
+				ref(t, "registry.example.com/app@"+appDigest.String()))
 			require.Equal(t, policy.Denied, got.Verdict.Outcome(), got.Verdict.Reason)
 		})
 	}
@@ -64,7 +65,8 @@ func TestWorkEndsWithItsLastCheckEvenAfterAPanic(t *testing.T) {
 		r.listed = append(r.listed, r.put("application/vnd.oci.image.manifest.v1+json", content))
 		v, ended := verifier(t, "v"), &atomic.Bool{}
 		v.Checker = &panicking{ended: ended}
-		got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, v)), ref(t, "registry.example.com/app@"+appDigest.String()))
+		got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, v)),
+			ref(t, "registry.example.com/app@"+appDigest.String()))
 		require.Equal(t, policy.Undecided, got.Verdict.Outcome(), got.Verdict.Reason)
 		require.True(t, ended.Load(), "the memory of its evidence was given back before")
 	})

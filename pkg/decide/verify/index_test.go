@@ -55,23 +55,34 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 		either    policy.Outcome
 		reason    string
 	}{
-		"the index is signed": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, index ocispec.Descriptor) { sign(t, r, "k1", index) }, policy.Allowed, policy.Allowed, ""},
+		"the index is signed": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, index ocispec.Descriptor) { sign(t, r, "k1", index) }, policy.Allowed,
+			policy.Allowed, ""},
 		"every manifest is signed": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, _ ocispec.Descriptor) {
 			sign(t, r, "k1", amd)
 			sign(t, r, "k1", arm)
 		}, policy.Denied, policy.Allowed, "each of the 2 manifests"},
-		"one manifest is signed":               {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, _ ocispec.Descriptor) { sign(t, r, "k1", amd) }, policy.Denied, policy.Denied, "nor is every manifest of the index allowed: " + arm.Digest.String()},
-		"one manifest is signed by a stranger": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, _ ocispec.Descriptor) { sign(t, r, "k1", amd); sign(t, r, "k9", arm) }, policy.Denied, policy.Denied, "nor is every manifest"},
-		"nothing is signed":                    {[]ocispec.Descriptor{amd}, func(*testing.T, *registry, ocispec.Descriptor) {}, policy.Denied, policy.Denied, "no signature was found"},
-		"an empty index":                       {nil, func(*testing.T, *registry, ocispec.Descriptor) {}, policy.Denied, policy.Denied, "has 0 manifests"},
-		"an index in an index":                 {[]ocispec.Descriptor{nested}, func(t *testing.T, r *registry, _ ocispec.Descriptor) { sign(t, r, "k1", nested) }, policy.Denied, policy.Denied, "not a manifest"},
-		"too many manifests":                   {many, func(*testing.T, *registry, ocispec.Descriptor) {}, policy.Denied, policy.Denied, "33 manifests"},
-		"a manifest without a digest":          {[]ocispec.Descriptor{{MediaType: ocispec.MediaTypeImageManifest}}, func(*testing.T, *registry, ocispec.Descriptor) {}, policy.Denied, policy.Denied, "not a manifest"},
-		"the index cannot be read":             {[]ocispec.Descriptor{amd}, func(_ *testing.T, r *registry, index ocispec.Descriptor) { r.fetch = refuse(index) }, policy.Denied, policy.Undecided, "503"},
+		"one manifest is signed": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, _ ocispec.Descriptor) { sign(t, r, "k1", amd) },
+			policy.Denied, policy.Denied, "nor is every manifest of the index allowed: " + arm.Digest.String()},
+		"one manifest is signed by a stranger": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, _ ocispec.Descriptor) {
+			sign(t, r, "k1", amd)
+			sign(t, r, "k9", arm)
+		}, policy.Denied, policy.Denied, "nor is every manifest"},
+		"nothing is signed": {[]ocispec.Descriptor{amd}, func(*testing.T, *registry, ocispec.Descriptor) {}, policy.Denied, policy.Denied,
+			"no signature was found"},
+		"an empty index": {nil, func(*testing.T, *registry, ocispec.Descriptor) {}, policy.Denied, policy.Denied, "has 0 manifests"},
+		"an index in an index": {[]ocispec.Descriptor{nested}, func(t *testing.T, r *registry, _ ocispec.Descriptor) { sign(t, r, "k1", nested) },
+			policy.Denied, policy.Denied, "not a manifest"},
+		"too many manifests": {many, func(*testing.T, *registry, ocispec.Descriptor) {}, policy.Denied, policy.Denied, "33 manifests"},
+		"a manifest without a digest": {[]ocispec.Descriptor{{MediaType: ocispec.MediaTypeImageManifest}},
+			func(*testing.T, *registry, ocispec.Descriptor) {}, policy.Denied, policy.Denied, "not a manifest"},
+		"the index cannot be read": {[]ocispec.Descriptor{amd}, func(_ *testing.T, r *registry, index ocispec.Descriptor) { r.fetch = refuse(index) },
+			policy.Denied, policy.Undecided, "503"},
 		"a manifest's evidence cannot be read": {[]ocispec.Descriptor{amd}, func(t *testing.T, r *registry, _ ocispec.Descriptor) {
 			r.fetch = refuse(r.manifest(t, false, "k1:"+amd.Digest.String()))
 		}, policy.Undecided, policy.Undecided, "503"},
-		"the index is not what its digest says": {[]ocispec.Descriptor{amd}, func(_ *testing.T, r *registry, index ocispec.Descriptor) { r.content[index.Digest] = []byte("{{{") }, policy.Denied, policy.Denied, "not a well-formed index"},
+		"the index is not what its digest says": {[]ocispec.Descriptor{amd}, func(_ *testing.T, r *registry, index ocispec.Descriptor) {
+			r.content[index.Digest] = []byte("{{{")
+		}, policy.Denied, policy.Denied, "not a well-formed index"},
 	} {
 		for _, mediaType := range []string{ocispec.MediaTypeImageIndex, "application/vnd.docker.distribution.manifest.list.v2+json"} {
 			t.Run(name, func(t *testing.T) {
@@ -183,7 +194,8 @@ func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String(), "k2:"+appDigest.String())
 	two := verify.Requirement{AtLeast: 1, Condition: func(_ func() error, proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }}
 	ask := func(verifiers ...*verify.Verifier) policy.Verdict {
-		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, two, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(tier(t, r, two, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String())).
+			Verdict
 	}
 	require.Equal(t, policy.Allowed, ask(verifier(t, "a", "k1"), verifier(t, "b", "k2")).Outcome())
 	require.Equal(t, policy.Denied, ask(verifier(t, "a", "k1")).Outcome())

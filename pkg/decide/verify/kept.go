@@ -61,7 +61,8 @@ func (x *examination) keep(ctx context.Context, registry Registry, subject Subje
 	if registry == nil || registry.Generation() == "" {
 		return nil
 	}
-	k := &kept{key: x.config.evidenceKey(registry, subject.Reference), rules: x.config.generation(), began: x.now(), stale: x.fresh, used: map[digest.Digest]bool{}}
+	k := &kept{key: x.config.evidenceKey(registry, subject.Reference), rules: x.config.generation(), began: x.now(), stale: x.fresh,
+		used: map[digest.Digest]bool{}}
 	if entry, ok := x.cache.Get(ctx, k.key); ok && entry.Evidence != nil {
 		k.evidence = *entry.Evidence
 		for _, content := range k.evidence.Content {
@@ -105,7 +106,8 @@ func (x *examination) keepAll(ctx context.Context, groups map[searchGroup][]*Ver
 
 // lists returns the lists of all locations, and the descriptor of the image, if they are complete and recent enough:
 // allows and denies are the maximum ages of a verdict. An image that an index describes needs no descriptor.
-func (k *kept) lists(locations Locations, stated bool, allows, denies time.Duration) (lists [][]ocispec.Descriptor, subject ocispec.Descriptor, ok bool) {
+func (k *kept) lists(locations Locations, stated bool, allows,
+	denies time.Duration) (lists [][]ocispec.Descriptor, subject ocispec.Descriptor, ok bool) {
 	if k == nil {
 		return nil, ocispec.Descriptor{}, false
 	}
@@ -245,5 +247,6 @@ func (k *keeper) save(ctx context.Context, cache Cache, allowed bool) {
 
 // evidenceKey returns the cache key of what a registry holds about a reference with a digest.
 func (p part) evidenceKey(registry Registry, ref image.Reference) Key {
-	return Key{Namespace: p.Namespace, Kind: KindEvidence, UID: p.UID, Generation: registry.Generation(), Image: ref.Name() + "@" + ref.Digest.String()}
+	return Key{Namespace: p.Namespace, Kind: KindEvidence, UID: p.UID, Generation: registry.Generation(),
+		Image: ref.Name() + "@" + ref.Digest.String()}
 }

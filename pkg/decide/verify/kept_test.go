@@ -78,7 +78,8 @@ func TestAVerdictFromKeptListsExpiresWithThem(t *testing.T) {
 	k.now = k.now.Add(50 * time.Minute)
 	k.judge(t, "g2", "alice")
 	c := config()
-	require.Equal(t, 10*time.Minute, k.cache.ttls[verify.Key{Namespace: c.Namespace, Kind: verify.KindVerdict, UID: c.UID, Generation: "g2", Image: "r.example.com/app@" + appDigest.String()}])
+	require.Equal(t, 10*time.Minute,
+		k.cache.ttls[verify.Key{Namespace: c.Namespace, Kind: verify.KindVerdict, UID: c.UID, Generation: "g2", Image: "r.example.com/app@" + appDigest.String()}])
 
 	k.now = k.now.Add(10 * time.Minute)
 	k.registry.listed = nil // the signatures were removed
@@ -238,7 +239,8 @@ func TestADenialIsNotWorkedOutTwice(t *testing.T) {
 		require.EqualValues(t, 2, checks.Load())
 		k.now = k.now.Add(time.Minute)
 		checks.Store(0)
-		delete(k.cache.entries, verify.Key{Namespace: c.Namespace, Kind: verify.KindVerdict, UID: c.UID, Generation: c.Generation, Image: "r.example.com/app@" + appDigest.String()})
+		delete(k.cache.entries,
+			verify.Key{Namespace: c.Namespace, Kind: verify.KindVerdict, UID: c.UID, Generation: c.Generation, Image: "r.example.com/app@" + appDigest.String()})
 		result = k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 		require.Equal(t, policy.Denied, result.Verdict.Outcome())
 		require.EqualValues(t, 2, checks.Load(), "one pass")
@@ -282,7 +284,8 @@ func TestWhatAnIndexSaysOfAnImageIsNotKeptAsTheRegistrysWord(t *testing.T) {
 		return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: appDigest, Size: 2}
 	}
 	c := config(tier(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", "alice")))
-	c.Tiers[0].Judge = verify.ByRules([]verify.Rule{{Images: everything(t), Require: []verify.Requirement{{AnyOf: []string{"v"}, AtLeast: 1}}, IndexManifests: true}}, verify.DefaultDeny)
+	c.Tiers[0].Judge = verify.ByRules(
+		[]verify.Rule{{Images: everything(t), Require: []verify.Requirement{{AnyOf: []string{"v"}, AtLeast: 1}}, IndexManifests: true}}, verify.DefaultDeny)
 	k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+index.Digest.String()))
 	require.Zero(t, k.kept(t).Subject.Size)
 	_, took := k.judge(t, "g2", "alice")
@@ -301,7 +304,8 @@ func (k *keeping) refresh(t *testing.T, signers ...string) verify.Result {
 func (k *keeping) kept(t *testing.T) *verify.Evidence {
 	t.Helper()
 	c := config()
-	entry, ok := k.cache.Recall(verify.Key{Namespace: c.Namespace, Kind: verify.KindEvidence, UID: c.UID, Generation: k.registry.generation, Image: "r.example.com/app@" + appDigest.String()})
+	entry, ok := k.cache.Recall(verify.Key{Namespace: c.Namespace, Kind: verify.KindEvidence, UID: c.UID, Generation: k.registry.generation,
+		Image: "r.example.com/app@" + appDigest.String()})
 	require.True(t, ok)
 	return entry.Evidence
 }

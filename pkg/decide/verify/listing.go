@@ -167,7 +167,8 @@ func (s *search) looked(listings []listing) []Looked {
 	suffices := s.board.isClosed()
 	looked := make([]Looked, len(listings))
 	for at, location := range s.locations.Evidence {
-		looked[at] = Looked{Digest: s.subject.Reference.Digest, Repository: location.Name, Role: location.Role, Manifests: len(listings[at].found)}
+		looked[at] = Looked{Digest: s.subject.Reference.Digest, Repository: location.Name, Role: location.Role,
+			Manifests: len(listings[at].found)}
 		if r, ok := location.Repository.(interface{ Lacks() string }); ok {
 			looked[at].Lacks = r.Lacks()
 		}

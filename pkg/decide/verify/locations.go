@@ -169,9 +169,11 @@ func resolveAt(ctx context.Context, location Location, ref image.Reference) (oci
 	case err != nil:
 		return ocispec.Descriptor{}, err
 	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s gave no sha256 digest", ref, location.Name))
+		return ocispec.Descriptor{},
+			Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s gave no sha256 digest", ref, location.Name))
 	case ref.Digest != "" && descriptor.Digest != ref.Digest:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s answered for %s", ref, location.Name, descriptor.Digest))
+		return ocispec.Descriptor{},
+			Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s answered for %s", ref, location.Name, descriptor.Digest))
 	}
 	traceOf(ctx).answerNow()
 	return descriptor, nil
@@ -234,7 +236,8 @@ func nowhere(errs []error) error {
 // A tier with other locations, such as a mandatory policy where the namespace has a mirror, must find
 // the same digest for the tag: otherwise it would judge a digest that only a tenant's mirror has under
 // that tag. Without such a mirror all tiers ask the same server, once.
-func (e *Engine) pin(ctx context.Context, config part, tasks []task, ref image.Reference, how mode, trace *trace) (subject Subject, doubt string, err error) {
+func (e *Engine) pin(ctx context.Context, config part, tasks []task, ref image.Reference, how mode,
+	trace *trace) (subject Subject, doubt string, err error) {
 	registry := registryOf(tasks)
 	if ref.Digest != "" {
 		return Subject{Reference: ref}, "", nil
@@ -256,7 +259,8 @@ func (e *Engine) pin(ctx context.Context, config part, tasks []task, ref image.R
 			return Subject{}, "", err
 		}
 	}
-	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor, describedBy: registry}, entry.Verdict.Warning, nil
+	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor, describedBy: registry},
+		entry.Verdict.Warning, nil
 }
 
 // elsewhere returns the tasks whose tiers read ref at other locations than registry does, one
@@ -276,7 +280,8 @@ func elsewhere(tasks []task, registry Registry, ref image.Reference) []task {
 
 // agree looks up a tag with registry and, in parallel, with the registries of other tiers. It
 // fails if an enforced one does not find the same digest.
-func agree(ctx context.Context, registry Registry, others []task, ref image.Reference) (descriptor ocispec.Descriptor, doubt string, err error) {
+func agree(ctx context.Context, registry Registry, others []task,
+	ref image.Reference) (descriptor ocispec.Descriptor, doubt string, err error) {
 	digests, errs := make([]digest.Digest, len(others)), make([]error, len(others))
 	var lookups sync.WaitGroup
 	for i, other := range others {

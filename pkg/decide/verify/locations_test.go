@@ -63,10 +63,13 @@ func TestImagesAndEvidenceAreReadAtTheirLocations(t *testing.T) {
 		"a mirror that is down": {onlyMirror, func(_ *testing.T, n *network) { down(n.mirror) }, policy.Undecided, "it is down"},
 		"a mirror without the signature": {onlyMirror, func(t *testing.T, n *network) { n.origin.manifest(t, true, good) },
 			policy.Denied, "(looked at mirror.example.com/app: nothing)"},
-		"a signature at the origin, behind a mirror":       {mirrorOrOrigin, func(t *testing.T, n *network) { n.origin.manifest(t, true, good) }, policy.Allowed, ""},
-		"a mirror that lacks the image, before the origin": {mirrorOrOrigin, func(t *testing.T, n *network) { lacks(n.mirror); n.origin.manifest(t, true, good) }, policy.Allowed, ""},
-		"a mirror that is down, before the origin":         {mirrorOrOrigin, func(t *testing.T, n *network) { down(n.mirror); n.origin.manifest(t, true, good) }, policy.Allowed, ""},
-		"an origin that is down, behind a mirror":          {mirrorOrOrigin, func(t *testing.T, n *network) { n.mirror.manifest(t, true, good); down(n.origin) }, policy.Allowed, ""},
+		"a signature at the origin, behind a mirror": {mirrorOrOrigin, func(t *testing.T, n *network) { n.origin.manifest(t, true, good) }, policy.Allowed, ""},
+		"a mirror that lacks the image, before the origin": {mirrorOrOrigin, func(t *testing.T, n *network) { lacks(n.mirror); n.origin.manifest(t, true, good) },
+			policy.Allowed, ""},
+		"a mirror that is down, before the origin": {mirrorOrOrigin, func(t *testing.T, n *network) { down(n.mirror); n.origin.manifest(t, true, good) },
+			policy.Allowed, ""},
+		"an origin that is down, behind a mirror": {mirrorOrOrigin, func(t *testing.T, n *network) { n.mirror.manifest(t, true, good); down(n.origin) },
+			policy.Allowed, ""},
 		"an origin that is down, and nothing at the mirror": {mirrorOrOrigin, func(_ *testing.T, n *network) { down(n.origin) },
 			policy.Undecided, "(looked at mirror.example.com/app: nothing; origin.example.com/app: could not be read)"},
 		"neither has the image": {mirrorOrOrigin, func(_ *testing.T, n *network) { lacks(n.mirror); lacks(n.origin) }, policy.Denied, "is not here; "},
@@ -197,7 +200,8 @@ func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnLocationsHave(t *testing
 			n.mirror.manifest(t, true, "k1:"+appDigest.String())
 			n.origin.manifest(t, true, "k1:"+appDigest.String())
 			own := tier(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
-			mandatory := tier(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
+			mandatory := tier(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA,
+				verifier(t, "a", "k1"))
 			mandatory.Warns = c.warns
 			kept := newCache()
 			e, both := engine(kept, verify.Options{}), config(own, mandatory)
@@ -217,7 +221,8 @@ func TestAMandatoryPolicySeesNothingOfANamespacesLocations(t *testing.T) {
 	n := newNetwork()
 	n.mirror.manifest(t, true, "k1:"+appDigest.String())
 	own := tier(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
-	mandatory := tier(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
+	mandatory := tier(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA,
+		verifier(t, "a", "k1"))
 	for _, spelling := range []string{byTag, byDigest + appDigest.String()} {
 		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(own, mandatory), ref(t, spelling))
 		require.Equal(t, policy.Denied.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)

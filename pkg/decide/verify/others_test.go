@@ -60,7 +60,8 @@ func TestEveryPolicyThatDeniesIsNamedWithoutARequestMore(t *testing.T) {
 
 func TestAPolicyThatNeedsEvidenceIsNotAskedOnceAnotherDenies(t *testing.T) {
 	r := newRegistry()
-	c := withMandatory(config(denying(t, "ClusterVerificationPolicy", "own")), demanding(t, r, "baseline", "platform"), denying(t, "ClusterVerificationPolicy", "frozen"))
+	c := withMandatory(config(denying(t, "ClusterVerificationPolicy", "own")), demanding(t, r, "baseline", "platform"),
+		denying(t, "ClusterVerificationPolicy", "frozen"))
 	got := engine(newCache(), verify.Options{}).Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, []string{"ClusterVerificationPolicy own", "ClusterVerificationPolicy frozen"}, policiesOf(got.Verdict))
 	require.Empty(t, r.calls)
@@ -78,14 +79,18 @@ func TestAnAnswerThatDoesNotAllowSaysWhichPoliciesAreMandatory(t *testing.T) {
 	for _, d := range got.Others {
 		others = append(others, d.Reason)
 	}
-	require.Equal(t, []string{"a rule of mandatory ClusterVerificationPolicy strict denies r.example.com/app", "mandatory ClusterVerificationPolicy broken cannot be used: no field"}, others)
+	require.Equal(t,
+		[]string{"a rule of mandatory ClusterVerificationPolicy strict denies r.example.com/app",
+			"mandatory ClusterVerificationPolicy broken cannot be used: no field"}, others)
 	source := broken.Source
-	require.Equal(t, "mandatory ClusterVerificationPolicy broken could not be evaluated: no answer", policy.NotDecided(source, source.String()+" could not be evaluated: no answer").Mandatory(source).Mandatory(source).Reason)
+	require.Equal(t, "mandatory ClusterVerificationPolicy broken could not be evaluated: no answer",
+		policy.NotDecided(source, source.String()+" could not be evaluated: no answer").Mandatory(source).Mandatory(source).Reason)
 }
 
 func TestADenialSaysWhomToAskAboutEachPolicy(t *testing.T) {
 	r := newRegistry()
-	own, baseline, silent := tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")), demanding(t, r, "baseline", "platform"), demanding(t, r, "silent", "x")
+	own, baseline, silent := tier(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")),
+		demanding(t, r, "baseline", "platform"), demanding(t, r, "silent", "x")
 	own.Contact, baseline.Contact, silent.Contact = "#team-a", "#team-a", "#team-a"
 	baseline.Contacts = []verify.Contact{{Policy: baseline.Source, Text: "security@example.com"}}
 	c := withMandatory(config(own), baseline, silent)
@@ -94,7 +99,9 @@ func TestADenialSaysWhomToAskAboutEachPolicy(t *testing.T) {
 	require.Equal(t, "#team-a", got.Contact, "of the Tenant, because the policy names nobody")
 	require.Equal(t, "security@example.com", got.Others[0].Contact)
 	require.Equal(t, "#team-a", got.Others[1].Contact, "the team is asked about a policy of the cluster that says nobody")
-	require.Equal(t, []verify.Contact{{Policy: own.Source, Text: "#team-a"}, {Policy: baseline.Source, Text: "security@example.com"}, {Policy: silent.Source, Text: "#team-a"}}, c.Contacts())
+	require.Equal(t,
+		[]verify.Contact{{Policy: own.Source, Text: "#team-a"}, {Policy: baseline.Source, Text: "security@example.com"}, {Policy: silent.Source, Text: "#team-a"}},
+		c.Contacts())
 
 	own.Contacts = []verify.Contact{{Policy: own.Source, Text: "#release"}}
 	got = engine(newCache(), verify.Options{}).Verify(t.Context(), withMandatory(config(own)), app).Verdict
@@ -113,7 +120,8 @@ func TestADenialSaysWhomToAskAboutEachPolicy(t *testing.T) {
 func TestAWarningSaysWhomToAsk(t *testing.T) {
 	warns := denying(t, "ClusterVerificationPolicy", "rehearsed")
 	warns.Warns, warns.Contacts = true, []verify.Contact{{Policy: warns.Source, Text: "security@example.com"}}
-	got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(verify.Tier{Judge: verify.OnlyWarnings()}, warns), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+	got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(verify.Tier{Judge: verify.OnlyWarnings()}, warns),
+		ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, policy.Allowed, got.Outcome())
 	require.Contains(t, got.Warning, ". Ask: security@example.com. To fix: ")
 	require.Empty(t, got.Others)
@@ -135,13 +143,22 @@ func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
 		policies   int
 		fix        string
 	}{
-		"only the mandatory policy denies":      {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1, "ClusterException x covers the image, but it needs overrideMandatory: ask a cluster admin to set it"},
-		"the namespace's policy denies, too":    {withMandatory(config(denies), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1, "ClusterException x covers the image, but it needs overrideMandatory: ask a cluster admin to set it"},
-		"several mandatory policies deny":       {withMandatory(config(denies), mandatory, other), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 2, "ClusterException x covers the image, but it needs overrideMandatory: ask a cluster admin to set it"},
-		"a team's own exception may never":      {withMandatory(config(denies), mandatory), team, nil, "Exception team-a/mine" + covers + ", which only a ClusterException can have", 1, "Exception team-a/mine covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask"},
-		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, breakGlass(false), "break-glass of Namespace team-a does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory", 1, "break-glass is open, but it needs the annotation landwaiter.dev/break-glass-override-mandatory: ask a cluster admin"},
-		"an exception for another image":        {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil, "a rule of mandatory ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
-		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil, "a rule of mandatory ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
+		"only the mandatory policy denies": {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/app"), nil,
+			"ClusterException x" + covers, 1, "ClusterException x covers the image, but it needs overrideMandatory: ask a cluster admin to set it"},
+		"the namespace's policy denies, too": {withMandatory(config(denies), mandatory), exception(t, "x", "r.example.com/app"), nil,
+			"ClusterException x" + covers, 1, "ClusterException x covers the image, but it needs overrideMandatory: ask a cluster admin to set it"},
+		"several mandatory policies deny": {withMandatory(config(denies), mandatory, other), exception(t, "x", "r.example.com/app"), nil,
+			"ClusterException x" + covers, 2, "ClusterException x covers the image, but it needs overrideMandatory: ask a cluster admin to set it"},
+		"a team's own exception may never": {withMandatory(config(denies), mandatory), team, nil,
+			"Exception team-a/mine" + covers + ", which only a ClusterException can have", 1,
+			"Exception team-a/mine covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask"},
+		"break-glass": {withMandatory(config(denies), mandatory), verify.Exception{}, breakGlass(false),
+			"break-glass of Namespace team-a does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory", 1,
+			"break-glass is open, but it needs the annotation landwaiter.dev/break-glass-override-mandatory: ask a cluster admin"},
+		"an exception for another image": {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil,
+			"a rule of mandatory ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
+		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil,
+			"a rule of mandatory ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.config.Exceptions, row.config.BreakGlass = []verify.Exception{row.exception}, row.breakGlass

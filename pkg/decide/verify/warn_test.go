@@ -11,11 +11,14 @@ import (
 
 func TestADenialThatNoPolicyCausedSaysWhomToAsk(t *testing.T) {
 	tasks := []task{{tier: &Tier{Contact: "#iris", Contacts: []Contact{{Text: "security@example.com"}}}}}
-	said := failed(tasks, PermanentWith(policy.ReasonInvalid, errors.New("cannot look up registry.example.com"), "ask a cluster admin to list it in a ClusterStore"))
+	said := failed(tasks,
+		PermanentWith(policy.ReasonInvalid, errors.New("cannot look up registry.example.com"), "ask a cluster admin to list it in a ClusterStore"))
 	require.Equal(t, policy.Denied, said.Outcome())
 	require.Equal(t, "cannot look up registry.example.com. To fix: ask a cluster admin to list it in a ClusterStore", said.Text(), "the team's admins cannot")
-	cluster := task{tier: &Tier{Next: &Tier{Contacts: []Contact{{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Text: "security@example.com"}}}}}
-	require.Equal(t, "security@example.com", failed(append(tasks, cluster), PermanentWith(policy.ReasonInvalid, errors.New("it"), "ask a cluster admin to list it")).Contact)
+	cluster := task{
+		tier: &Tier{Next: &Tier{Contacts: []Contact{{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Text: "security@example.com"}}}}}
+	require.Equal(t, "security@example.com",
+		failed(append(tasks, cluster), PermanentWith(policy.ReasonInvalid, errors.New("it"), "ask a cluster admin to list it")).Contact)
 	require.Equal(t, "#iris", failed(tasks, PermanentWith(policy.ReasonInvalid, errors.New("it"), "correct it")).Contact)
 	require.Equal(t, "#iris", failed(tasks, errors.New("it is down")).Contact, "an outage may last")
 }

@@ -69,7 +69,8 @@ func TestLocationsCostNoFurtherRoundTrips(t *testing.T) {
 					return manifests.join(ctx)
 				}
 			}
-			result := engine(newCache(), verify.Options{WorkTimeout: time.Minute}).Verify(t.Context(), config(tier(t, as(content, all), anyA, verifier(t, "a", "k1"))), ref(t, spelling))
+			result := engine(newCache(), verify.Options{WorkTimeout: time.Minute}).Verify(t.Context(), config(tier(t, as(content, all), anyA, verifier(t, "a", "k1"))),
+				ref(t, spelling))
 			require.Equal(t, policy.Denied.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 			require.Equal(t, 1, mirror.called("resolve")*origin.called("resolve"), "each is asked once")
 			for _, r := range []*registry{mirror, origin, first, second} {

@@ -88,7 +88,9 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 		}
 	}
 	if identity.IssuerRegExp != "" && j.accepts("https://issuer."+strange+".example", j.example) {
-		judged.Strangers = append([]Stranger{{Anyone, "whoever any identity provider vouches for", "https://issuer." + strange + ".example", j.example}}, judged.Strangers...)
+		judged.Strangers = append(
+			[]Stranger{{Anyone, "whoever any identity provider vouches for", "https://issuer." + strange + ".example", j.example}},
+			judged.Strangers...)
 	}
 	slices.SortStableFunc(judged.Strangers, func(a, b Stranger) int { return cmp.Compare(b.Reach, a.Reach) })
 	return judged
@@ -97,7 +99,8 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 // Who reports whether anybody can have an identity, and whether people who sign at a terminal can. It agrees with
 // [Judge] about nobody at a fraction of its cost. If steps run out, it assumes that somebody can.
 func Who(identity cosign.Identity, steps *int) (anybody, people bool) {
-	j, exact := &judge{identity: identity, steps: steps}, identity == cosign.Identity{Issuer: identity.Issuer, Subject: identity.Subject} && identity.Issuer != "" && identity.Subject != ""
+	j, exact := &judge{identity: identity, steps: steps}, identity == cosign.Identity{Issuer: identity.Issuer, Subject: identity.Subject} &&
+		identity.Issuer != "" && identity.Subject != ""
 	if !exact {
 		var ok bool
 		if j, ok = newJudge(identity, "", steps); !ok {

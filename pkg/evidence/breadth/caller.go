@@ -26,7 +26,8 @@ func (j *judge) caller(f form, issuer, subject string) (Stranger, bool) {
 	if names := strings.SplitN(path, "/", 3); len(names) == 3 && slices.Contains(builders(), names[0]+"/"+names[1]) {
 		return Stranger{Anyone, "any repository that calls this workflow", issuer, subject}, true
 	}
-	return Stranger{Insiders, "any repository that calls this workflow, of anybody if the workflow is public", issuer, subject}, called.MatchString(subject)
+	return Stranger{Insiders, "any repository that calls this workflow, of anybody if the workflow is public", issuer, subject},
+		called.MatchString(subject)
 }
 
 // similarCaller finds strangers whose repositories meet an expression about who calls a workflow: other owners.

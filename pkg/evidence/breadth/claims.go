@@ -152,11 +152,14 @@ func claims(issuer, subject string) map[string]any {
 	}
 	for name, value := range map[string]string{
 		"buildSignerURI": subject, "buildConfigURI": subject, "buildTrigger": event, "runnerEnvironment": "github-hosted",
-		"sourceRepositoryURI": repository, "sourceRepositoryRef": ref, "sourceRepositoryOwnerURI": owner, "sourceRepositoryVisibilityAtSigning": "public",
-		"sourceRepositoryIdentifier": "999999999", "sourceRepositoryOwnerIdentifier": "99999999", "sourceRepositoryDigest": strings.Repeat("9", 40),
-		"buildSignerDigest": strings.Repeat("9", 40), "buildConfigDigest": strings.Repeat("9", 40), "deploymentEnvironment": "release",
+		"sourceRepositoryURI": repository, "sourceRepositoryRef": ref, "sourceRepositoryOwnerURI": owner,
+		"sourceRepositoryVisibilityAtSigning": "public",
+		"sourceRepositoryIdentifier":          "999999999", "sourceRepositoryOwnerIdentifier": "99999999",
+		"sourceRepositoryDigest": strings.Repeat("9", 40),
+		"buildSignerDigest":      strings.Repeat("9", 40), "buildConfigDigest": strings.Repeat("9", 40), "deploymentEnvironment": "release",
 		"runInvocationURI": repository + "/actions/runs/1/attempts/1", "githubWorkflowTrigger": event, "githubWorkflowName": file,
-		"githubWorkflowRepository": strings.TrimPrefix(repository, "https://github.com/"), "githubWorkflowRef": ref, "githubWorkflowSHA": strings.Repeat("9", 40),
+		"githubWorkflowRepository": strings.TrimPrefix(repository, "https://github.com/"), "githubWorkflowRef": ref,
+		"githubWorkflowSHA": strings.Repeat("9", 40),
 	} {
 		made[name] = value
 	}

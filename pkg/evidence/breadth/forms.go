@@ -96,15 +96,17 @@ var printable = sync.OnceValue(func() *cel.Pattern { return pattern(`[ -~]+`) })
 func publicForms() []form {
 	list := []form{
 		{name: "GitHub Actions", issuers: `https://token\.actions\.githubusercontent\.com`, public: true, parts: githubParts("github.com")},
-		{name: enterprise, issuers: `https://token\.actions\.githubusercontent\.com/[0-9A-Za-z._-]+`, others: `https://token\.actions\.githubusercontent\.com/somebody-else`,
-			parts: githubParts("github.com")},
+		{name: enterprise, issuers: `https://token\.actions\.githubusercontent\.com/[0-9A-Za-z._-]+`,
+			others: `https://token\.actions\.githubusercontent\.com/somebody-else`,
+			parts:  githubParts("github.com")},
 		{name: "GitLab", issuers: `https://gitlab\.com`, public: true, parts: gitlabParts("gitlab.com", Anyone)},
 		{name: "Buildkite", issuers: `https://agent\.buildkite\.com`, public: true, parts: []part{
 			text("https://buildkite.com/"),
 			{name: "organization", values: slug, usual: "acme", given: "ORGANIZATION", similar: "an organization with a similar name", near: Anyone,
 				others: []other{{"any other organization", strange, Anyone}}},
 			text("/"),
-			{name: "pipeline", values: slug, usual: "release", given: "PIPELINE", others: []other{{"another pipeline of the organization", "another-pipeline", Insiders}}},
+			{name: "pipeline", values: slug, usual: "release", given: "PIPELINE",
+				others: []other{{"another pipeline of the organization", "another-pipeline", Insiders}}},
 		}},
 		{name: "CircleCI", issuers: `https://oidc\.circleci\.com(/org/` + uuid + `)?`, public: true, parts: []part{
 			text("https://circleci.com/api/v2/projects/"),
@@ -116,28 +118,36 @@ func publicForms() []form {
 		}},
 		{name: "Codefresh", issuers: `https://oidc\.codefresh\.io`, public: true, parts: []part{
 			text("https://g.codefresh.io/"),
-			{name: "account", values: slug, usual: "acme", given: "ACCOUNT", similar: "an account with a similar name", near: Anyone, others: []other{{"any other account", strange, Anyone}}},
+			{name: "account", values: slug, usual: "acme", given: "ACCOUNT", similar: "an account with a similar name", near: Anyone,
+				others: []other{{"any other account", strange, Anyone}}},
 			text("/"),
-			{name: "pipeline", values: slug + "/" + slug, usual: "app/release", given: "PROJECT/PIPELINE", others: []other{{"another pipeline of the account", "another/pipeline", Insiders}}},
+			{name: "pipeline", values: slug + "/" + slug, usual: "app/release", given: "PROJECT/PIPELINE",
+				others: []other{{"another pipeline of the account", "another/pipeline", Insiders}}},
 			{values: `:[0-9a-f]+/[0-9a-f]+`, usual: ":64f447c02199f903000f20aa/64f447c02199f903000f20ab"},
 		}},
 		{name: "Buddy", issuers: `https://(?:eu-|asia-)?oidc\.buddyusercontent\.com`, public: true, parts: []part{
 			{values: `https://(?:app|eu|asia)\.buddy\.works/`, usual: "https://app.buddy.works/"},
-			{name: "workspace", values: slug, usual: "acme", given: "WORKSPACE", similar: "a workspace with a similar name", near: Anyone, others: []other{{"any other workspace", strange, Anyone}}},
+			{name: "workspace", values: slug, usual: "acme", given: "WORKSPACE", similar: "a workspace with a similar name", near: Anyone,
+				others: []other{{"any other workspace", strange, Anyone}}},
 			text("/"),
-			{name: "project", values: slug, usual: "app", given: "PROJECT", others: []other{{"another project of the workspace", "another-project", Insiders}}},
+			{name: "project", values: slug, usual: "app", given: "PROJECT",
+				others: []other{{"another project of the workspace", "another-project", Insiders}}},
 			text("/pipelines/pipeline/"),
-			{name: "pipeline", values: `[0-9]+`, usual: "4711", given: "4711", others: []other{{"another pipeline of the project", "99999999", Insiders}}},
+			{name: "pipeline", values: `[0-9]+`, usual: "4711", given: "4711",
+				others: []other{{"another pipeline of the project", "99999999", Insiders}}},
 		}},
 		{name: "Chainguard", issuers: `https://issuer\.enforce\.dev`, public: true, parts: []part{
 			text("https://issuer.enforce.dev/"),
-			{name: "organization", values: `[0-9a-f]{40}`, usual: strings.Repeat("ab", 20), given: strings.Repeat("0", 40), others: []other{{"any other organization", strings.Repeat("9", 40), Anyone}}},
+			{name: "organization", values: `[0-9a-f]{40}`, usual: strings.Repeat("ab", 20), given: strings.Repeat("0", 40),
+				others: []other{{"any other organization", strings.Repeat("9", 40), Anyone}}},
 			text("/"),
-			{name: "identity", values: `[0-9a-f]{16}(?:/[0-9a-f]{16})*`, usual: strings.Repeat("ab", 8), given: strings.Repeat("0", 16), others: []other{{"another identity of the organization", strings.Repeat("9", 16), Insiders}}},
+			{name: "identity", values: `[0-9a-f]{16}(?:/[0-9a-f]{16})*`, usual: strings.Repeat("ab", 8), given: strings.Repeat("0", 16),
+				others: []other{{"another identity of the organization", strings.Repeat("9", 16), Insiders}}},
 		}},
 	}
 	for _, f := range [][2]string{
-		{"Google", `https://accounts\.google\.com`}, {"GitHub's login", `https://github\.com/login/oauth`}, {"Microsoft", `https://login\.microsoftonline\.com`},
+		{"Google", `https://accounts\.google\.com`}, {"GitHub's login", `https://github\.com/login/oauth`},
+		{"Microsoft", `https://login\.microsoftonline\.com`},
 		{"Hello", `https://issuer\.hello\.coop`},
 	} {
 		list = append(list, form{name: f[0], issuers: f[1], public: true, parts: mailParts()})
@@ -182,15 +192,19 @@ func githubParts(host string) []part {
 		{name: "owner", values: `[0-9A-Za-z][0-9A-Za-z-]*`, usual: "acme", given: "OWNER", similar: "an owner with a similar name", near: Anyone,
 			others: []other{{"any other owner", strange, Anyone}}},
 		text("/"),
-		{name: "repository", values: `[0-9A-Za-z._-]+`, usual: "app", given: "REPOSITORY", similar: "another repository with a similar name", near: Insiders,
+		{name: "repository", values: `[0-9A-Za-z._-]+`, usual: "app", given: "REPOSITORY", similar: "another repository with a similar name",
+			near:   Insiders,
 			others: []other{{"another repository of the owner", "another-repository", Insiders}}},
 		text("/.github/workflows/"),
-		{name: "workflow", values: `[0-9A-Za-z._ -]+\.ya?ml`, usual: "release.yml", given: "release.yml", similar: "another workflow with a similar name", near: Insiders,
+		{name: "workflow", values: `[0-9A-Za-z._ -]+\.ya?ml`, usual: "release.yml", given: "release.yml",
+			similar: "another workflow with a similar name", near: Insiders,
 			others: []other{{"another workflow of the repository", `another\.ya?ml`, Insiders}}},
 		text("@"),
-		{name: "ref", values: `refs/heads/` + branch + `|refs/tags/` + tag + `|refs/pull/[0-9]+/(?:merge|head)|[0-9a-f]{40}`, usual: "refs/heads/main", given: "refs/heads/main",
+		{name: "ref", values: `refs/heads/` + branch + `|refs/tags/` + tag + `|refs/pull/[0-9]+/(?:merge|head)|[0-9a-f]{40}`,
+			usual: "refs/heads/main", given: "refs/heads/main",
 			similar: "any branch with a similar name", near: Insiders,
-			others: []other{{"a pull request", "refs/pull/[0-9]+/(?:merge|head)", Insiders}, {"any branch", "refs/heads/somebodys-branch", Insiders}}},
+			others: []other{{"a pull request", "refs/pull/[0-9]+/(?:merge|head)", Insiders},
+				{"any branch", "refs/heads/somebodys-branch", Insiders}}},
 	}
 }
 
@@ -199,17 +213,21 @@ func githubParts(host string) []part {
 func gitlabParts(host string, strangers Reach) []part {
 	return []part{
 		text("https://" + host + "/"),
-		{name: "group", values: slug + `(?:/` + slug + `)*`, usual: "acme", given: "GROUP", similar: "a group with a similar name", near: strangers,
+		{name: "group", values: slug + `(?:/` + slug + `)*`, usual: "acme", given: "GROUP", similar: "a group with a similar name",
+			near:   strangers,
 			others: []other{{"any other group or user", strange, strangers}}},
 		text("/"),
-		{name: "project", values: slug, usual: "app", given: "PROJECT", similar: "another project with a similar name", near: Insiders, others: []other{{"another project of the group", "another-project", Insiders}}},
+		{name: "project", values: slug, usual: "app", given: "PROJECT", similar: "another project with a similar name", near: Insiders,
+			others: []other{{"another project of the group", "another-project", Insiders}}},
 		text("//"),
 		{name: "file", values: `[0-9A-Za-z._/-]+\.ya?ml`, usual: ".gitlab-ci.yml", given: ".gitlab-ci.yml",
 			others: []other{{"a pipeline from another file", `another\.ya?ml`, Insiders}}},
 		text("@"),
-		{name: "ref", values: `refs/heads/` + branch + `|refs/tags/` + tag + `|refs/merge-requests/[0-9]+/(?:merge|head)`, usual: "refs/heads/main", given: "refs/heads/main",
+		{name: "ref", values: `refs/heads/` + branch + `|refs/tags/` + tag + `|refs/merge-requests/[0-9]+/(?:merge|head)`,
+			usual: "refs/heads/main", given: "refs/heads/main",
 			similar: "any branch with a similar name", near: Insiders,
-			others: []other{{"a merge request", "refs/merge-requests/[0-9]+/(?:merge|head)", Insiders}, {"any branch", "refs/heads/somebodys-branch", Insiders}}},
+			others: []other{{"a merge request", "refs/merge-requests/[0-9]+/(?:merge|head)", Insiders},
+				{"any branch", "refs/heads/somebodys-branch", Insiders}}},
 	}
 }
 
@@ -217,11 +235,15 @@ func gitlabParts(host string, strangers Reach) []part {
 // e-mail address.
 func mailParts() []part {
 	return []part{
-		{name: "name", values: `[0-9A-Za-z._+-]+`, usual: "release", given: "NAME", others: []other{{"everyone with an address of the domain", `anybody|any\.body`, Colleagues}}},
+		{name: "name", values: `[0-9A-Za-z._+-]+`, usual: "release", given: "NAME",
+			others: []other{{"everyone with an address of the domain", `anybody|any\.body`, Colleagues}}},
 		text("@"),
-		{name: "domain", values: `(?:[0-9a-z-]+\.)+[a-z]{2,}`, usual: "example.com", given: "example.com", similar: "the owner of a similar domain", near: Anyone,
-			others: []other{{"everyone with an account of Google", `gmail\.com`, Anyone}, {"anyone with a domain", `somebody-else\.[a-z]{2,}`, Anyone},
-				{"a service account of any project", `somebody-else\.iam\.gserviceaccount\.com|` + defaultAccounts, Anyone}, {"everyone with a free address", freeMail, Anyone}}},
+		{name: "domain", values: `(?:[0-9a-z-]+\.)+[a-z]{2,}`, usual: "example.com", given: "example.com",
+			similar: "the owner of a similar domain", near: Anyone,
+			others: []other{{"everyone with an account of Google", `gmail\.com`, Anyone},
+				{"anyone with a domain", `somebody-else\.[a-z]{2,}`, Anyone},
+				{"a service account of any project", `somebody-else\.iam\.gserviceaccount\.com|` + defaultAccounts, Anyone},
+				{"everyone with a free address", freeMail, Anyone}}},
 	}
 }
 
@@ -232,7 +254,8 @@ func (f form) people() bool { return f.parts[0].name == "name" }
 var mail = sync.OnceValue(func() form { return form{name: "people", parts: mailParts()}.ready() }) //nolint:gochecknoglobals // nobody sees it change
 
 // freeMail are domains with addresses for anyone.
-const freeMail = `(?:googlemail|outlook|hotmail|live|yahoo|icloud|aol|gmx|protonmail|fastmail|yandex|qq|163|126)\.com|users\.noreply\.github\.com|proton\.me|gmx\.(?:net|de)|web\.de|(?:mail|yandex)\.ru`
+const freeMail = `(?:googlemail|outlook|hotmail|live|yahoo|icloud|aol|gmx|protonmail|fastmail|yandex|qq|163|126)\.com|` +
+	`users\.noreply\.github\.com|proton\.me|gmx\.(?:net|de)|web\.de|(?:mail|yandex)\.ru`
 
 // defaultAccounts are domains in which every project of Google Cloud has a service account.
 const defaultAccounts = `(?:cloudbuild|developer|appspot)\.gserviceaccount\.com`
@@ -244,7 +267,8 @@ var free = regexp.MustCompile(`@(?:` + freeMail + `|` + defaultAccounts + `|gmai
 func accountParts() []part {
 	return []part{
 		text("https://kubernetes.io/namespaces/"),
-		{name: "namespace", values: `[0-9a-z](?:[0-9a-z-]*[0-9a-z])?`, usual: "build", given: "your-namespace", similar: "a namespace with a similar name", near: Insiders,
+		{name: "namespace", values: `[0-9a-z](?:[0-9a-z-]*[0-9a-z])?`, usual: "build", given: "your-namespace",
+			similar: "a namespace with a similar name", near: Insiders,
 			others: []other{{"every namespace of the cluster", strange, Insiders}}},
 		text("/serviceaccounts/"),
 		{name: "service account", values: `[0-9a-z](?:[0-9a-z.-]*[0-9a-z])?`, usual: "release", given: "your-account",
@@ -256,7 +280,8 @@ func accountParts() []part {
 func spiffe() form {
 	return form{name: "SPIFFE", parts: []part{
 		text("spiffe://"),
-		{name: "trust domain", values: `[0-9a-z._-]+`, usual: "example.org", given: "trust-domain.example", similar: "a trust domain with a similar name", near: Insiders,
+		{name: "trust domain", values: `[0-9a-z._-]+`, usual: "example.org", given: "trust-domain.example",
+			similar: "a trust domain with a similar name", near: Insiders,
 			others: []other{{"any other trust domain", `somebody-else\.example`, Anyone}}},
 		text("/"),
 		{name: "workload", values: `[0-9A-Za-z._/-]+`, usual: "ns/build/sa/release", given: "ns/NAMESPACE/sa/ACCOUNT",
@@ -271,7 +296,8 @@ func own(issuer string) []form {
 	host := strings.TrimPrefix(strings.TrimPrefix(issuer, "https://"), "http://")
 	host = strings.TrimPrefix(host, "token.actions.") // data residency of GitHub
 	if host, _, _ = strings.Cut(host, "/"); host != "" && host != issuer {
-		list = append(list, form{name: fmt.Sprintf("GitLab at %s", host), parts: gitlabParts(host, Insiders)}, form{name: fmt.Sprintf("GitHub at %s", host), parts: githubParts(host)})
+		list = append(list, form{name: fmt.Sprintf("GitLab at %s", host), parts: gitlabParts(host, Insiders)},
+			form{name: fmt.Sprintf("GitHub at %s", host), parts: githubParts(host)})
 	}
 	slices.SortStableFunc(list, func(a, b form) int { return cmp.Compare(rank(a, issuer), rank(b, issuer)) })
 	for i := range list {
@@ -291,8 +317,10 @@ func rank(f form, issuer string) int {
 
 // builders are repositories with reusable workflows for any repository.
 func builders() []string {
-	return []string{"slsa-framework/slsa-github-generator", "docker/github-builder", "docker/github-builder-experimental", "github/artifact-attestations-workflows", "actions/reusable-workflows"}
+	return []string{"slsa-framework/slsa-github-generator", "docker/github-builder", "docker/github-builder-experimental",
+		"github/artifact-attestations-workflows", "actions/reusable-workflows"}
 }
 
 // called matches repositories and workflows whose names suggest reusable workflows.
-var called = regexp.MustCompile(`/(?:\.github|workflows|actions|[0-9A-Za-z._-]*-(?:workflows|actions))/\.github/workflows/|/\.github/workflows/[^/]*(?:reus|shared|callable|_call)[^/]*\.ya?ml@`)
+var called = regexp.MustCompile(`/(?:\.github|workflows|actions|[0-9A-Za-z._-]*-(?:workflows|actions))/\.github/workflows/|` +
+	`/\.github/workflows/[^/]*(?:reus|shared|callable|_call)[^/]*\.ya?ml@`)

@@ -15,7 +15,8 @@ func (j *judge) misspelt() Judgement {
 	if j.identity.Issuer == loginPage {
 		narrower := j.identity
 		narrower.Issuer = "https://github.com/login/oauth"
-		return Judgement{Nobody: "certificates name the provider behind it: https://github.com/login/oauth, https://accounts.google.com or https://login.microsoftonline.com", Narrower: narrower}
+		return Judgement{Nobody: "certificates name the provider behind it: https://github.com/login/oauth, https://accounts.google.com or " +
+			"https://login.microsoftonline.com", Narrower: narrower}
 	}
 	if near, ok := nearIssuer(j.identity.Issuer); ok {
 		narrower := j.identity
@@ -65,7 +66,8 @@ func (j *judge) related() (form, string, bool) {
 		if f.issuers != regexp.QuoteMeta(known) || !j.names(f) {
 			continue // each customer has its own issuer
 		}
-		misspelt := levenshtein.ComputeDistance(j.identity.Issuer, known) <= maxEdits && (len(known) >= shortIssuer || f.begins(cmp.Or(j.identity.Subject, written(j.identity.SubjectRegExp))))
+		misspelt := levenshtein.ComputeDistance(j.identity.Issuer, known) <= maxEdits &&
+			(len(known) >= shortIssuer || f.begins(cmp.Or(j.identity.Subject, written(j.identity.SubjectRegExp))))
 		if misspelt || addressOf(f, known, j.identity.Issuer) {
 			return f, known, true
 		}
@@ -93,7 +95,8 @@ func addressOf(f form, known, issuer string) bool {
 		if !ok || len(labels) < 2 {
 			continue
 		}
-		if domain := strings.Join(labels[len(labels)-2:], "."); host == domain || strings.HasSuffix(host, "."+domain) && !strings.Contains(host, "/") {
+		if domain := strings.Join(labels[len(labels)-2:], "."); host == domain || strings.HasSuffix(host, "."+domain) &&
+			!strings.Contains(host, "/") {
 			return true
 		}
 	}

@@ -107,7 +107,8 @@ func (j *judge) determine(f form, fixed []string, c cel.Comparison, at span) {
 		return
 	}
 	*j.steps -= stepsOfExpression
-	parts := regexp.MustCompile("^(" + strings.Join(fixed[at.from:at.to], ")(") + ")" + regexp.QuoteMeta(at.more) + "$").FindStringSubmatch(text)
+	parts := regexp.MustCompile("^(" + strings.Join(fixed[at.from:at.to], ")(") + ")" + regexp.QuoteMeta(at.more) + "$").
+		FindStringSubmatch(text)
 	if parts == nil {
 		return
 	}

@@ -44,7 +44,8 @@ func (j Judgement) Instead() string {
 	if i.InsecureIgnoreIssuer {
 		fields = append(fields, "insecureIgnoreIssuer: true")
 	}
-	for _, f := range [][2]string{{"issuer", i.Issuer}, {"issuerRegExp", i.IssuerRegExp}, {"subject", i.Subject}, {"subjectRegExp", i.SubjectRegExp}} {
+	for _, f := range [][2]string{{"issuer", i.Issuer}, {"issuerRegExp", i.IssuerRegExp}, {"subject", i.Subject},
+		{"subjectRegExp", i.SubjectRegExp}} {
 		if f[1] != "" {
 			fields = append(fields, f[0]+": "+quoted(f[1]))
 		}

@@ -43,7 +43,8 @@ func TestEvidencePastALimitOfTheExpressionIsIncomplete(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
 	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{"l": make([]int, 100_000), "s": strings.Repeat("a", 20<<10)})
-	for _, expression := range []string{"predicate.l.all(a, predicate.l.all(b, a == b))", "predicate.l[predicate.l[0]] == 0", `predicate.l.all(a, predicate.s.matches("^(?:[a-z]{9}){9}$"))`} {
+	for _, expression := range []string{"predicate.l.all(a, predicate.l.all(b, a == b))", "predicate.l[predicate.l[0]] == 0",
+		`predicate.l.all(a, predicate.s.matches("^(?:[a-z]{9}){9}$"))`} {
 		finding := judge(t, newAttestation(t, keylessOptions(trusted, nil).Signers, expression), img, e)
 		requireInvalid(t, finding, policy.ReasonLimitExceeded)
 		require.True(t, finding.Incomplete, expression)
@@ -133,8 +134,9 @@ func TestAttestationsBySomebodyElseDoNotCount(t *testing.T) {
 		e       *evidence
 		reason  policy.Reason
 	}{
-		"another root":        {keylessOptions(strangers, nil).Signers, keyless, policy.ReasonUntrusted},
-		"another identity":    {keylessOptions(root, func(k *cosign.Signers) { k.Keyless.Identities[0].Subject = "other@example.com" }).Signers, keyless, policy.ReasonWrongIdentity},
+		"another root": {keylessOptions(strangers, nil).Signers, keyless, policy.ReasonUntrusted},
+		"another identity": {keylessOptions(root, func(k *cosign.Signers) { k.Keyless.Identities[0].Subject = "other@example.com" }).Signers, keyless,
+			policy.ReasonWrongIdentity},
 		"another key":         {signedBy(stranger), byKey, policy.ReasonWrongKey},
 		"keyless, key wanted": {signedBy(key), keyless, policy.ReasonKeyless},
 		"key, keyless wanted": {keylessOptions(root, nil).Signers, byKey, policy.ReasonKeyed},
@@ -168,9 +170,11 @@ func TestAttestationOptionsThatMeanNothingAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "without keys")
 	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256))})
 	require.ErrorContains(t, err, "predicate type")
-	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance, Expression: `signer.sbject == "x"`})
+	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance,
+		Expression: `signer.sbject == "x"`})
 	require.ErrorContains(t, err, "did you mean subject?")
-	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance, Expression: `signer.claims.sourceRepositoryUrl == "x"`})
+	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance,
+		Expression: `signer.claims.sourceRepositoryUrl == "x"`})
 	require.ErrorContains(t, err, "did you mean sourceRepositoryURI?")
 	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance, Expression: "predicate."})
 	require.ErrorContains(t, err, "expression")

@@ -112,12 +112,17 @@ func TestChecksMessageSignatures(t *testing.T) {
 		"ECDSA P-384 and SHA-256": {fixture.ECDSAP384, cosign.Options{}, fixture.CosignOptions{}, nil, ""},
 		"RSA":                     {fixture.RSA2048, cosign.Options{}, fixture.CosignOptions{}, nil, ""},
 		"other bytes":             {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{Payload: []byte("{}")}, nil, policy.ReasonTamperedPayload},
-		"annotations wanted":      {fixture.ECDSAP256, cosign.Options{Annotations: map[string]string{"a": "b"}}, fixture.CosignOptions{}, nil, policy.ReasonWrongAnnotations},
-		"repository wanted":       {fixture.ECDSAP256, cosign.Options{MatchRepository: true}, fixture.CosignOptions{}, nil, policy.ReasonWrongRepository},
-		"SHA-512 of something":    {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { m["algorithm"] = "SHA2_512" }, policy.ReasonUnsupported},
-		"no algorithm":            {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { delete(m, "algorithm") }, policy.ReasonUnsupported},
-		"no digest":               {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { delete(m, "digest") }, policy.ReasonWrongDigest},
-		"short digest":            {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { m["digest"] = "AA==" }, policy.ReasonWrongDigest},
+		"annotations wanted": {fixture.ECDSAP256, cosign.Options{Annotations: map[string]string{"a": "b"}}, fixture.CosignOptions{}, nil,
+			policy.ReasonWrongAnnotations},
+		"repository wanted": {fixture.ECDSAP256, cosign.Options{MatchRepository: true}, fixture.CosignOptions{}, nil, policy.ReasonWrongRepository},
+		"SHA-512 of something": {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { m["algorithm"] = "SHA2_512" },
+			policy.ReasonUnsupported},
+		"no algorithm": {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { delete(m, "algorithm") },
+			policy.ReasonUnsupported},
+		"no digest": {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { delete(m, "digest") },
+			policy.ReasonWrongDigest},
+		"short digest": {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { m["digest"] = "AA==" },
+			policy.ReasonWrongDigest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := newKey(t, tt.algorithm)

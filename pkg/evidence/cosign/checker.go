@@ -73,7 +73,8 @@ func (c *Checker) Accepts(s verify.Signature) bool {
 // Check verifies that s is a signature of subject by one of the signers, with the wanted
 // repository and annotations. It ignores now: keys do not expire, and certificates must be
 // valid at the time for which a log or a timestamp authority vouches.
-func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) (policy.Proof, error) {
+func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch,
+	_ time.Time) (policy.Proof, error) {
 	if err := checkSubject(subject); err != nil {
 		return policy.Proof{}, err
 	}
@@ -154,7 +155,8 @@ func NewAttestation(options AttestationOptions) (*Attestation, error) {
 	if options.Expression != "" {
 		made.expression, err = cel.Compile(options.Expression, cel.Variables{
 			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any},
-			cel.Fields{Of: map[string][]string{"signer": {"keyFingerprint", "issuer", "subject", "claims"}, "signer.claims": claimNames()}, Nearest: policy.Nearest})
+			cel.Fields{Of: map[string][]string{"signer": {"keyFingerprint", "issuer", "subject", "claims"}, "signer.claims": claimNames()},
+				Nearest: policy.Nearest})
 		if err != nil {
 			return nil, &FieldError{Field: "expression", Err: err}
 		}
@@ -172,7 +174,8 @@ func (a *Attestation) Accepts(s verify.Signature) bool {
 
 // Check verifies that s is an attestation of subject by one of the signers, with the wanted
 // predicate.
-func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (policy.Proof, error) {
+func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch,
+	now time.Time) (policy.Proof, error) {
 	if err := checkSubject(subject); err != nil {
 		return policy.Proof{}, err
 	}
@@ -229,7 +232,8 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 }
 
 // evidenceOf verifies an envelope with one signature. Its statement is scanned and its memory held.
-func (a *Attestation) evidenceOf(ctx context.Context, layer ocispec.Descriptor, envelope *protodsse.Envelope, want digest.Digest) (Evidence, error) {
+func (a *Attestation) evidenceOf(ctx context.Context, layer ocispec.Descriptor, envelope *protodsse.Envelope,
+	want digest.Digest) (Evidence, error) {
 	rebuilt, err := a.rebuild(layer, &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: envelope}})
 	if err != nil {
 		return Evidence{}, refused(err)
@@ -266,8 +270,10 @@ func envelopesOf(data []byte) ([]*protodsse.Envelope, error) {
 	case len(envelope.Signatures) == 0:
 		return nil, errors.New("has no signature")
 	case len(envelope.Signatures) > maxEnvelopeSignatures:
-		return nil, verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the attestation has %d signatures, the limit is %d", len(envelope.Signatures), maxEnvelopeSignatures),
-			"attach an attestation with fewer signatures")
+		return nil,
+			verify.Refuse(policy.ReasonLimitExceeded,
+				fmt.Sprintf("the attestation has %d signatures, the limit is %d", len(envelope.Signatures), maxEnvelopeSignatures),
+				"attach an attestation with fewer signatures")
 	}
 	var all []*protodsse.Envelope
 	for _, s := range envelope.Signatures {
@@ -275,7 +281,8 @@ func envelopesOf(data []byte) ([]*protodsse.Envelope, error) {
 		if err != nil || len(signature) == 0 {
 			return nil, errors.New("has a signature that is not base64")
 		}
-		all = append(all, &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload, Signatures: []*protodsse.Signature{{Sig: signature}}})
+		all = append(all,
+			&protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload, Signatures: []*protodsse.Signature{{Sig: signature}}})
 	}
 	return all, nil
 }
@@ -317,7 +324,8 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation",
 			a.attest())
 	case statement.PredicateType != a.predicateType:
-		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation has the predicate type %q, not %s", Excerpt(statement.PredicateType), a.predicateType),
+		return verify.Refuse(policy.ReasonWrongPredicate,
+			fmt.Sprintf("the attestation has the predicate type %q, not %s", Excerpt(statement.PredicateType), a.predicateType),
 			a.attest())
 	case a.expression == nil:
 		return nil
@@ -328,13 +336,17 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, cel.ErrLimit):
-		return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
+		return verify.Refuse(policy.ReasonLimitExceeded,
+			fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
 			"make spec.attestation.expression simpler, or the predicate smaller")
 	case err != nil:
-		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
-			"look at the predicate with cosign download attestation, and guard fields that may be missing with has(…) in spec.attestation.expression")
+		return verify.Refuse(policy.ReasonPredicate,
+			fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
+			"look at the predicate with cosign download attestation, and guard fields that may be missing with has(…) in "+
+				"spec.attestation.expression")
 	case !matched:
-		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not meet the expression of the Verifier", a.predicateType),
+		return verify.Refuse(policy.ReasonPredicate,
+			fmt.Sprintf("the attestation of type %s does not meet the expression of the Verifier", a.predicateType),
 			"make an attestation that meets spec.attestation.expression of the Verifier; cosign download attestation shows this one")
 	}
 	return nil

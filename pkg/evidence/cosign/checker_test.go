@@ -101,7 +101,8 @@ func TestVerifiesWithTheHashThatTheSignerUsed(t *testing.T) {
 				key := withHash(newKey(t, tt.algorithm), tt.signed)
 				keys := trusted(key)
 				keys[0].Hash = tt.declared
-				finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: keys, InsecureIgnoreLog: true}}), img, sign(t, img, key, fixture.CosignOptions{}))
+				finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: keys, InsecureIgnoreLog: true}}), img,
+					sign(t, img, key, fixture.CosignOptions{}))
 				if tt.valid {
 					requireValid(t, finding, key)
 					return

@@ -120,9 +120,12 @@ func (s *signers) checkMessage(parsed parsedBundle, want digest.Digest) error {
 // checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) that holds
 // an in-toto statement of cosign's own predicate type in a DSSE envelope, or a plain
 // signature of the manifest's bytes.
-func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (policy.Proof, error) {
+func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor,
+	fetch verify.Fetch) (policy.Proof, error) {
 	if layer.Size > maxSignatureBundle {
-		return policy.Proof{}, verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the bundle has %d bytes, too many for an image signature", layer.Size), "sign the image itself with cosign sign")
+		return policy.Proof{},
+			verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the bundle has %d bytes, too many for an image signature", layer.Size),
+				"sign the image itself with cosign sign")
 	}
 	data, err := read(ctx, fetch, layer, "bundle", maxSignatureBundle)
 	if err != nil {
@@ -183,7 +186,8 @@ func readStatement(payload []byte, want digest.Digest) ([]claims, error) {
 // checkLegacy checks a simple-signing payload and the signature in the layer's
 // annotation. With keys and no log, it ignores the annotations for certificate, chain,
 // log entry and timestamp: they prove nothing about a key, and can only do harm.
-func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (policy.Proof, error) {
+func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor,
+	fetch verify.Fetch) (policy.Proof, error) {
 	b64 := layer.Annotations[static.SignatureAnnotationKey]
 	switch {
 	case b64 == "":
@@ -229,7 +233,8 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 		if content := contentOf(data); !algorithm.verifies(content, raw) {
 			return policy.Proof{}, c.unmatched(ctx, content, raw, "")
 		}
-		return policy.Proof{}, malformed(fmt.Sprintf("the signature by key %s of %s cannot be verified: %s", key.Fingerprint, key.Name, quote(err)))
+		return policy.Proof{},
+			malformed(fmt.Sprintf("the signature by key %s of %s cannot be verified: %s", key.Fingerprint, key.Name, quote(err)))
 	}
 	return c.accept(subject, layer.Digest, key.signer(), said)
 }
@@ -332,7 +337,8 @@ func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, wha
 	case int64(len(data)) > limit:
 		return nil, limitExceeded(what, limit)
 	case layer.Digest.Validate() != nil || layer.Digest.Algorithm().FromBytes(data) != layer.Digest:
-		return nil, verify.PermanentWith(policy.ReasonContentMismatch, errors.New("the content of the "+what+" is not what its digest says"), "repair the registry, or the proxy in front of it")
+		return nil, verify.PermanentWith(policy.ReasonContentMismatch, errors.New("the content of the "+what+" is not what its digest says"),
+			"repair the registry, or the proxy in front of it")
 	}
 	return data, nil
 }

@@ -24,8 +24,10 @@ const fuzzedDigest = digest.Digest("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae4
 // FuzzPayload compares the strict parser with the library's: they agree on every payload
 // that the strict parser accepts.
 func FuzzPayload(f *testing.F) {
-	f.Add([]byte(`{"critical":{"identity":{"docker-reference":"a/b"},"image":{"docker-manifest-digest":"sha256:00"},"type":"cosign container image signature"},"optional":{"a":"b"}}`))
-	f.Add([]byte(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":""},"type":"cosign container image signature"},"optional":null}`))
+	f.Add([]byte(`{"critical":{"identity":{"docker-reference":"a/b"},"image":{"docker-manifest-digest":"sha256:00"},"type":"cosign container image ` +
+		`signature"},"optional":{"a":"b"}}`))
+	f.Add([]byte(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":""},"type":"cosign container image ` +
+		`signature"},"optional":null}`))
 	f.Add([]byte(`{"critical":{},"critical":{}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		mine, err := parsePayload(data)
@@ -74,8 +76,10 @@ func FuzzBundle(f *testing.F) {
 	ref, err := image.Parse("registry.example.com/a@" + fuzzedDigest.String())
 	require.NoError(f, err)
 	subject := verify.Subject{Reference: ref, Descriptor: ocispec.Descriptor{Digest: fuzzedDigest}}
-	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[{"sig":"AA=="}]}}`))
-	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","verificationMaterial":{"publicKey":{},"tlogEntries":[{"logIndex":"1"}]},"messageSignature":{"messageDigest":{"algorithm":"SHA2_256","digest":"47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="},"signature":"AA=="}}`))
+	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},` +
+		`"dsseEnvelope":{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[{"sig":"AA=="}]}}`))
+	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","verificationMaterial":{"publicKey":{},"tlogEntries":[{"logIndex":"1"}]},` +
+		`"messageSignature":{"messageDigest":{"algorithm":"SHA2_256","digest":"47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="},"signature":"AA=="}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		layer := ocispec.Descriptor{MediaType: MediaTypeBundle, Digest: digest.FromBytes(data), Size: int64(len(data))}
 		fetch := func(context.Context, ocispec.Descriptor, int64) ([]byte, error) { return data, nil }

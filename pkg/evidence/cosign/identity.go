@@ -120,10 +120,12 @@ func wrongIdentity(parsed *bundle.Bundle, ignores bool) error {
 	case summary.Issuer != "":
 		subject += fmt.Sprintf(", certified by %q", Excerpt(summary.Issuer))
 	case !ignores:
-		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, whose certificate names no issuer: Fulcio did not issue it", subject),
+		return verify.Refuse(policy.ReasonWrongIdentity,
+			fmt.Sprintf("the signature is by %s, whose certificate names no issuer: Fulcio did not issue it", subject),
 			"if your own CA certified the signer, set insecureIgnoreIssuer in keyless.identities of the Verifier instead of issuer")
 	}
-	return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, an identity that the Verifier does not trust", subject),
+	return verify.Refuse(policy.ReasonWrongIdentity,
+		fmt.Sprintf("the signature is by %s, an identity that the Verifier does not trust", subject),
 		"only if you know the signer, have it added to keyless.identities of the Verifier")
 }
 

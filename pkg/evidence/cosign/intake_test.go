@@ -62,7 +62,8 @@ func TestRefusesALegacySignatureWhoseAnnotationsAreSlow(t *testing.T) {
 	checker := newChecker(t, keylessOptions(root, nil))
 	body, err := json.Marshal(hashedRekordOf(envelope{signature: []byte("x"), signer: slowKey(t, 16384)}, sum([]byte("x"))))
 	require.NoError(t, err)
-	entry := fmt.Sprintf(`{"SignedEntryTimestamp":"AA==","Payload":{"body":%q,"integratedTime":1,"logIndex":1,"logID":"00"}}`, base64.StdEncoding.EncodeToString(body))
+	entry := fmt.Sprintf(`{"SignedEntryTimestamp":"AA==","Payload":{"body":%q,"integratedTime":1,"logIndex":1,"logID":"00"}}`,
+		base64.StdEncoding.EncodeToString(body))
 	deep := strings.Repeat("[", 30<<10) + strings.Repeat("]", 30<<10)
 	for annotation, value := range map[string]string{
 		"dev.sigstore.cosign/bundle":           entry,
@@ -141,19 +142,27 @@ func TestAChecksMemoryIsBoundedByTheSizeOfItsEvidence(t *testing.T) {
 		checker verify.Checker
 		e       *evidence
 	}{
-		"bundle of a stranger, 64 keys":          {newAttestation(t, many, ""), enclosed(t, key, large(filler)).bundle(t, bundled(t, img, key, fixture.CosignOptions{}))},
-		"bundle, one key":                        {newAttestation(t, signedBy(key), ""), enclosed(t, key, large(filler)).bundle(t, bundled(t, img, key, fixture.CosignOptions{}))},
-		"envelope of a stranger, 64 keys":        {newAttestation(t, many, ""), enveloped(t, key, large(filler))},
-		"envelope, one key":                      {newAttestation(t, signedBy(key), ""), enveloped(t, key, large(filler))},
-		"bill of materials in an envelope":       {newAttestation(t, signedBy(key), ""), enveloped(t, key, large(sbom))},
-		"payload of a stranger, 64 keys":         {ours, legacy(t, img, key, fixture.CosignOptions{Payload: []byte(payload)})},
-		"image signature, 64 keys":               {ours, bundled(t, img, key, fixture.CosignOptions{})},
-		"keyless bundle":                         {newChecker(t, keylessOptions(root, nil)), keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})},
-		"keyless bundle of a stranger":           {newChecker(t, keylessOptions(root, nil)), keylessBundle(t, foreign, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})},
-		"keyless bundle with large log entries":  {newChecker(t, keylessOptions(root, nil)), entries(keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}))},
-		"keyless bundle with padded log entries": {newChecker(t, keylessOptions(root, nil)), logged(t, instance, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, stamps), hashedRekord(padded), hashedRekord(padded))},
-		"keyless bundle with four timestamps":    {newChecker(t, keylessOptions(root, nil)), keylessBundle(t, instance, img.Descriptor.Digest, "mallory@example.com", vouched, stamps)},
-		"keyless legacy signature":               {newChecker(t, keylessOptions(root, nil)), keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})},
+		"bundle of a stranger, 64 keys": {newAttestation(t, many, ""),
+			enclosed(t, key, large(filler)).bundle(t, bundled(t, img, key, fixture.CosignOptions{}))},
+		"bundle, one key": {newAttestation(t, signedBy(key), ""),
+			enclosed(t, key, large(filler)).bundle(t, bundled(t, img, key, fixture.CosignOptions{}))},
+		"envelope of a stranger, 64 keys":  {newAttestation(t, many, ""), enveloped(t, key, large(filler))},
+		"envelope, one key":                {newAttestation(t, signedBy(key), ""), enveloped(t, key, large(filler))},
+		"bill of materials in an envelope": {newAttestation(t, signedBy(key), ""), enveloped(t, key, large(sbom))},
+		"payload of a stranger, 64 keys":   {ours, legacy(t, img, key, fixture.CosignOptions{Payload: []byte(payload)})},
+		"image signature, 64 keys":         {ours, bundled(t, img, key, fixture.CosignOptions{})},
+		"keyless bundle": {newChecker(t, keylessOptions(root, nil)),
+			keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})},
+		"keyless bundle of a stranger": {newChecker(t, keylessOptions(root, nil)),
+			keylessBundle(t, foreign, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})},
+		"keyless bundle with large log entries": {newChecker(t, keylessOptions(root, nil)),
+			entries(keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}))},
+		"keyless bundle with padded log entries": {newChecker(t, keylessOptions(root, nil)),
+			logged(t, instance, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, stamps), hashedRekord(padded), hashedRekord(padded))},
+		"keyless bundle with four timestamps": {newChecker(t, keylessOptions(root, nil)),
+			keylessBundle(t, instance, img.Descriptor.Digest, "mallory@example.com", vouched, stamps)},
+		"keyless legacy signature": {newChecker(t, keylessOptions(root, nil)),
+			keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			subject := verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}

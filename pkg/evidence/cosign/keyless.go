@@ -148,8 +148,9 @@ func (k *identities) verify(ctx context.Context, parsed *bundle.Bundle, artifact
 			id = summary.SubjectAlternativeName // one person, regardless of the issuer
 		}
 		by = signer{id: id,
-			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, cmp.Or(summary.Issuer, "no issuer"), k.name),
-			facts:   map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName, "claims": claimsOf(summary.Extensions)}}
+			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName,
+				cmp.Or(summary.Issuer, "no issuer"), k.name),
+			facts: map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName, "claims": claimsOf(summary.Extensions)}}
 		return nil
 	})
 	return by, err
@@ -190,10 +191,12 @@ func (k *identities) checkExpression(ctx context.Context, by signer) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, cel.ErrLimit):
-		return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
+		return verify.Refuse(policy.ReasonLimitExceeded,
+			fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
 			"make keyless.expression of the Verifier simpler")
 	case err != nil:
-		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
+		return verify.Refuse(policy.ReasonWrongIdentity,
+			fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
 			"guard claims that may be missing with has(…) in keyless.expression of the Verifier")
 	case !matched:
 		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not meet the keyless expression of the Verifier",
@@ -248,7 +251,8 @@ func (k *identities) checkLengths(parsed *bundle.Bundle) error {
 		return nil //nolint:nilerr // the library reads it again, and says what is wrong
 	}
 	if issuer, subject := len(summary.Issuer), len(summary.SubjectAlternativeName); max(issuer, subject) > maxIdentity {
-		return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the issuer of the signer's certificate is %d bytes long and its subject %d, the limit is %d", issuer, subject, maxIdentity),
+		return verify.Refuse(policy.ReasonLimitExceeded,
+			fmt.Sprintf("the issuer of the signer's certificate is %d bytes long and its subject %d, the limit is %d", issuer, subject, maxIdentity),
 			"sign with a shorter identity")
 	}
 	steps := 0
@@ -256,8 +260,10 @@ func (k *identities) checkLengths(parsed *bundle.Bundle) error {
 		steps += size.issuer*(1+len(summary.Issuer)) + size.subject*(1+len(summary.SubjectAlternativeName))
 	}
 	if steps > maxIdentitySteps {
-		return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the signer's certificate has an issuer of %d bytes and a subject of %d, which is too long for the regular expressions of the Verifier: they take up to %d steps, the limit is %d",
-			len(summary.Issuer), len(summary.SubjectAlternativeName), steps, maxIdentitySteps),
+		return verify.Refuse(policy.ReasonLimitExceeded,
+			fmt.Sprintf("the signer's certificate has an issuer of %d bytes and a subject of %d, which is too long for the regular expressions of "+
+				"the Verifier: they take up to %d steps, the limit is %d",
+				len(summary.Issuer), len(summary.SubjectAlternativeName), steps, maxIdentitySteps),
 			"use fewer or shorter regular expressions in keyless.identities of the Verifier, or several Verifiers")
 	}
 	return nil
@@ -273,13 +279,15 @@ func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 		return wrongIdentity(parsed, k.ignores)
 	}
 	if _, unnamed := summaryOf(parsed); unnamed != nil {
-		return verify.Refuse(policy.ReasonUnsupported, "the certificate of the signature names neither an e-mail address nor a URI, so it has no subject to compare",
+		return verify.Refuse(policy.ReasonUnsupported, "the certificate of the signature names neither an e-mail address nor a URI, so it has "+
+			"no subject to compare",
 			"sign with a certificate that names an e-mail address or a URI")
 	}
 	if missing := k.lacks(parsed); missing != nil {
 		return missing
 	}
-	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, quote(err)),
+	return verify.Refuse(policy.ReasonUntrusted,
+		fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, quote(err)),
 		"sign with the services that the Verifier's trust store names, or have its trusted root updated")
 }
 
@@ -298,13 +306,16 @@ func Excerpt(text string) string { return policy.Cut(text, maxQuote) }
 func (k *identities) lacks(parsed *bundle.Bundle) error {
 	if k.logged {
 		if entries, err := parsed.TlogEntries(); err == nil && len(entries) == 0 {
-			return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature is in no transparency log, and the Verifier demands an entry in a log of %s", k.name),
-				"sign with a transparency log; if the signing service has none and its timestamp authority vouches for the time, as for GitHub's attestations of private repositories, use a Verifier with keyless.insecureIgnoreTransparencyLog")
+			return verify.Refuse(policy.ReasonUntrusted,
+				fmt.Sprintf("the signature is in no transparency log, and the Verifier demands an entry in a log of %s", k.name),
+				"sign with a transparency log; if the signing service has none and its timestamp authority vouches for the time, as for GitHub's "+
+					"attestations of private repositories, use a Verifier with keyless.insecureIgnoreTransparencyLog")
 		}
 		return k.withoutTime(parsed)
 	}
 	if timestamps, err := parsed.Timestamps(); err == nil && len(timestamps) == 0 {
-		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature has no trusted time: without a transparency log, it needs a timestamp of an authority of %s", k.name),
+		return verify.Refuse(policy.ReasonUntrusted,
+			fmt.Sprintf("the signature has no trusted time: without a transparency log, it needs a timestamp of an authority of %s", k.name),
 			"sign with a timestamp authority that is in the Verifier's trust store")
 	}
 	return nil
@@ -313,10 +324,14 @@ func (k *identities) lacks(parsed *bundle.Bundle) error {
 // withoutTime returns a refusal if a bundle has log entries without a time, as the newer logs write them, and no timestamp.
 func (k *identities) withoutTime(parsed *bundle.Bundle) error {
 	timestamps, err := parsed.Timestamps()
-	if err != nil || len(timestamps) > 0 || slices.ContainsFunc(parsed.GetVerificationMaterial().GetTlogEntries(), func(e *protorekor.TransparencyLogEntry) bool { return e.GetIntegratedTime() > 0 }) {
+	if err != nil || len(timestamps) > 0 ||
+		slices.ContainsFunc(parsed.GetVerificationMaterial().GetTlogEntries(), func(e *protorekor.TransparencyLogEntry) bool {
+			return e.GetIntegratedTime() > 0
+		}) {
 		return nil //nolint:nilerr // the library says what is wrong
 	}
-	return verify.Refuse(policy.ReasonUntrusted, "the signature has no trusted time: nobody vouches for the time of signing, because the log entry has none and there is no timestamp",
+	return verify.Refuse(policy.ReasonUntrusted, "the signature has no trusted time: nobody vouches for the time of signing, because the "+
+		"log entry has none and there is no timestamp",
 		fmt.Sprintf("sign with a timestamp authority of %s", k.name))
 }
 

@@ -168,7 +168,8 @@ func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
 	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{})
 	require.Equal(t, policy.Valid, judge(t, signed, img, e).Result())
 	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, nil).Signers, `signer.subject == "x"`), img, e), policy.ReasonPredicate)
-	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Expression = `subject == "x"` }).Signers, ""), img, e), policy.ReasonWrongIdentity)
+	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Expression = `subject == "x"` }).Signers, ""), img,
+		e), policy.ReasonWrongIdentity)
 }
 
 func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
@@ -188,13 +189,14 @@ func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
 			"logged":                       {sigstore.SignOptions{}, nil, true},
 			"not logged":                   {sigstore.SignOptions{WithoutLog: true}, nil, false},
 			"log ignored, timestamp there": {sigstore.SignOptions{WithoutLog: true}, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }, true},
-			"log ignored, no timestamp":    {sigstore.SignOptions{WithoutLog: true, WithoutTimestamp: true}, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }, false},
-			"log ignored, only a log":      {sigstore.SignOptions{WithoutTimestamp: true}, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }, false},
-			"SCT demanded":                 {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.InsecureIgnoreSCT = false }, false},
-			"two logs demanded":            {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.Thresholds.Log = 2 }, false},
-			"three times demanded":         {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.Thresholds.Timestamps = 3 }, false},
-			"before the certificate":       {sigstore.SignOptions{Time: time.Now().Add(-30 * time.Minute), WithoutTimestamp: true}, nil, false},
-			"after the certificate":        {sigstore.SignOptions{Time: time.Now().Add(30 * time.Minute), WithoutTimestamp: true}, nil, false},
+			"log ignored, no timestamp": {sigstore.SignOptions{WithoutLog: true, WithoutTimestamp: true},
+				func(k *cosign.Signers) { k.InsecureIgnoreLog = true }, false},
+			"log ignored, only a log": {sigstore.SignOptions{WithoutTimestamp: true}, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }, false},
+			"SCT demanded":            {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.InsecureIgnoreSCT = false }, false},
+			"two logs demanded":       {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.Thresholds.Log = 2 }, false},
+			"three times demanded":    {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.Thresholds.Timestamps = 3 }, false},
+			"before the certificate":  {sigstore.SignOptions{Time: time.Now().Add(-30 * time.Minute), WithoutTimestamp: true}, nil, false},
+			"after the certificate":   {sigstore.SignOptions{Time: time.Now().Add(30 * time.Minute), WithoutTimestamp: true}, nil, false},
 		} {
 			finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, signed(c.options))
 			if !c.valid {
@@ -354,8 +356,10 @@ func TestMalformedKeylessAnnotationsAreNoSignature(t *testing.T) {
 	checker := newChecker(t, keylessOptions(trusted, nil))
 	good := keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})
 	for name, wrong := range map[string][]string{
-		"dev.sigstore.cosign/certificate": {" ", "x", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", strings.Repeat("x", 65<<10)},
-		"dev.sigstore.cosign/bundle": {"x", "null", "{}", `{"Payload":{"body":{}}}`, `{"SignedEntryTimestamp":"AAAA","Payload":{"body":"AAAA","integratedTime":0,"logIndex":0,"logID":"00"}}`,
+		"dev.sigstore.cosign/certificate": {" ", "x", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
+			"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", strings.Repeat("x", 65<<10)},
+		"dev.sigstore.cosign/bundle": {"x", "null", "{}", `{"Payload":{"body":{}}}`,
+			`{"SignedEntryTimestamp":"AAAA","Payload":{"body":"AAAA","integratedTime":0,"logIndex":0,"logID":"00"}}`,
 			`{"SignedEntryTimestamp":"AAAA","Payload":{"body":"e30=","integratedTime":1,"logIndex":0,"logID":"00"}}`, strings.Repeat("x", 65<<10)},
 		"dev.sigstore.cosign/rfc3161timestamp": {"x", "null", "{}", strings.Repeat("x", 65<<10)},
 	} {
@@ -376,7 +380,10 @@ func TestMalformedKeylessAnnotationsAreNoSignature(t *testing.T) {
 func TestKeysAndIdentitiesAreNotMixedUp(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
-	identity, keys := newChecker(t, keylessOptions(trusted, nil)), newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}, InsecureIgnoreLog: true}})
+	identity, keys := newChecker(t, keylessOptions(trusted, nil)),
+		newChecker(t,
+			cosign.Options{Signers: cosign.Signers{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}},
+				InsecureIgnoreLog: true}})
 	requireInvalid(t, check(identity, img, bundled(t, img, key, fixture.CosignOptions{})), policy.ReasonKeyed)
 	requireInvalid(t, check(identity, img, legacy(t, img, key, fixture.CosignOptions{})), policy.ReasonKeyed)
 	requireInvalid(t, check(keys, img, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})), policy.ReasonKeyless)
@@ -386,7 +393,8 @@ func TestKeysAndIdentitiesAreNotMixedUp(t *testing.T) {
 func TestKeysWithALogDemandTheLog(t *testing.T) {
 	_, trusted := newSigstore(t)
 	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
-	c := newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}, Log: trusted}})
+	c := newChecker(t,
+		cosign.Options{Signers: cosign.Signers{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}, Log: trusted}})
 	for name, e := range map[string]*evidence{"bundle": bundled(t, img, key, fixture.CosignOptions{}), "legacy": legacy(t, img, key, fixture.CosignOptions{})} {
 		finding := check(c, img, e)
 		require.Equal(t, policy.Invalid, finding.Result(), name)
@@ -397,7 +405,8 @@ func TestKeysWithALogDemandTheLog(t *testing.T) {
 func TestAttestationsAreNoKeylessSignatures(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
-	text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, "https://slsa.dev/provenance/v1", map[string]any{}), sigstore.SignOptions{})
+	text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, "https://slsa.dev/provenance/v1", map[string]any{}),
+		sigstore.SignOptions{})
 	require.NoError(t, err)
 	requireInvalid(t, check(newChecker(t, keylessOptions(trusted, nil)), img, bundleOf(text)), policy.ReasonWrongPredicate)
 }

@@ -156,15 +156,16 @@ func TestDeniesDamagedLegacySignatures(t *testing.T) {
 		change  func(*evidence)
 		reason  policy.Reason
 	}{
-		"other key":           {fixture.CosignOptions{Signature: []byte("x")}, nil, policy.ReasonWrongKey},
-		"no annotation":       {fixture.CosignOptions{Signature: []byte{}}, nil, policy.ReasonNoSignature},
-		"empty annotation":    {fixture.CosignOptions{Signature: []byte{}, LayerAnnotations: map[string]string{annotation: ""}}, nil, policy.ReasonNoSignature},
-		"no annotations":      {fixture.CosignOptions{}, func(e *evidence) { e.layer.Annotations = nil }, policy.ReasonNoSignature},
-		"not base64":          {fixture.CosignOptions{LayerAnnotations: map[string]string{annotation: "\x00"}}, nil, policy.ReasonMalformed},
-		"long annotation":     {fixture.CosignOptions{Signature: make([]byte, 4096)}, nil, policy.ReasonLimitExceeded},
-		"large payload":       {fixture.CosignOptions{Payload: make([]byte, 64<<10+1)}, nil, policy.ReasonLimitExceeded},
-		"empty payload":       {fixture.CosignOptions{Payload: []byte{}}, nil, policy.ReasonMalformed},
-		"tampered payload":    {fixture.CosignOptions{Annotations: map[string]string{"a": "b"}}, func(e *evidence) { e.data = append(e.data, ' ') }, policy.ReasonContentMismatch},
+		"other key":        {fixture.CosignOptions{Signature: []byte("x")}, nil, policy.ReasonWrongKey},
+		"no annotation":    {fixture.CosignOptions{Signature: []byte{}}, nil, policy.ReasonNoSignature},
+		"empty annotation": {fixture.CosignOptions{Signature: []byte{}, LayerAnnotations: map[string]string{annotation: ""}}, nil, policy.ReasonNoSignature},
+		"no annotations":   {fixture.CosignOptions{}, func(e *evidence) { e.layer.Annotations = nil }, policy.ReasonNoSignature},
+		"not base64":       {fixture.CosignOptions{LayerAnnotations: map[string]string{annotation: "\x00"}}, nil, policy.ReasonMalformed},
+		"long annotation":  {fixture.CosignOptions{Signature: make([]byte, 4096)}, nil, policy.ReasonLimitExceeded},
+		"large payload":    {fixture.CosignOptions{Payload: make([]byte, 64<<10+1)}, nil, policy.ReasonLimitExceeded},
+		"empty payload":    {fixture.CosignOptions{Payload: []byte{}}, nil, policy.ReasonMalformed},
+		"tampered payload": {fixture.CosignOptions{Annotations: map[string]string{"a": "b"}}, func(e *evidence) { e.data = append(e.data, ' ') },
+			policy.ReasonContentMismatch},
 		"payload that claims": {fixture.CosignOptions{Payload: payloadOf(t, "x", "sha256:evil", nil)}, nil, policy.ReasonWrongDigest},
 		"digest of a digest":  {fixture.CosignOptions{Payload: payloadOf(t, "x", "", nil)}, nil, policy.ReasonWrongDigest},
 	} {
@@ -214,7 +215,8 @@ func TestWrongKeyNamesEveryTrustStoreOnce(t *testing.T) {
 	img := newImage(t, "registry.example.com/team-a/app")
 	keys := trusted(newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256), newKey(t, fixture.Ed25519))
 	keys[2].Name = "ClusterTrustStore release"
-	finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: keys, InsecureIgnoreLog: true}}), img, legacy(t, img, newKey(t, fixture.ECDSAP256), fixture.CosignOptions{}))
+	finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: keys, InsecureIgnoreLog: true}}), img,
+		legacy(t, img, newKey(t, fixture.ECDSAP256), fixture.CosignOptions{}))
 	requireInvalid(t, finding, policy.ReasonWrongKey)
 	require.Equal(t, "no key of "+store+" or ClusterTrustStore release verifies the signature", finding.Message)
 	require.NotEmpty(t, finding.Remediation)

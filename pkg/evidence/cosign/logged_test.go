@@ -83,7 +83,8 @@ func enclosed(t testing.TB, key *fixture.CosignKey, payload []byte) envelope {
 func (e envelope) bundle(t testing.TB, like *evidence) *evidence {
 	t.Helper()
 	return edited(t, like, func(bundle map[string]any) {
-		bundle["dsseEnvelope"] = map[string]any{"payloadType": "application/vnd.in-toto+json", "payload": e.payload, "signatures": []any{map[string]any{"sig": e.signature}}}
+		bundle["dsseEnvelope"] = map[string]any{"payloadType": "application/vnd.in-toto+json", "payload": e.payload,
+			"signatures": []any{map[string]any{"sig": e.signature}}}
 	})
 }
 
@@ -134,25 +135,27 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 		e       *evidence
 		reason  policy.Reason
 	}{
-		"key, hashedrekord":                               {keys, logged(t, instance, byKey, hashedRekord(keyed)), ""},
-		"key, intoto without payload":                     {keys, logged(t, instance, byKey, intoto(keyed)), ""},
-		"key, not logged":                                 {keys, logged(t, instance, byKey), policy.ReasonUntrusted},
-		"key, another payload":                            {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, []byte("{}")))), policy.ReasonUntrusted},
-		"key, another signature of the payload":           {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, keyed.payload))), policy.ReasonUntrusted},
-		"key, another key's":                              {keys, logged(t, instance, byKey, hashedRekord(byStranger)), policy.ReasonUntrusted},
-		"key, intoto of another payload":                  {keys, logged(t, instance, byKey, intoto(enclosed(t, key, []byte("{}")))), policy.ReasonUntrusted},
-		"key, hashedrekord that says it is dsse":          {keys, named(t, logged(t, instance, byKey, hashedRekord(keyed)), "dsse", "0.0.1"), ""},
-		"key, intoto that says it is hashedrekord":        {keys, named(t, logged(t, instance, byKey, intoto(keyed)), "hashedrekord", "0.0.1"), ""},
-		"key, two kinds":                                  {keys, logged(t, instance, byKey, hashedRekord(keyed), intoto(keyed)), policy.ReasonUntrusted},
-		"key, by a stranger":                              {keys, logged(t, instance, byStranger.bundle(t, byKey), hashedRekord(byStranger)), policy.ReasonTamperedPayload},
-		"key, log of nobody":                              {keys, logged(t, newInstance(t), byKey, hashedRekord(keyed)), policy.ReasonUntrusted},
-		"identity, hashedrekord":                          {identities, logged(t, instance, byIdentity, hashedRekord(certified)), ""},
-		"identity, intoto without payload":                {identities, logged(t, instance, byIdentity, intoto(certified)), ""},
-		"identity, another certificate's":                 {identities, logged(t, instance, byIdentity, hashedRekord(anotherCertificate)), policy.ReasonUntrusted},
-		"identity, a key's":                               {identities, logged(t, instance, byIdentity, hashedRekord(keyed)), policy.ReasonUntrusted},
-		"identity, intoto of another certificate":         {identities, logged(t, instance, byIdentity, intoto(anotherCertificate)), policy.ReasonUntrusted},
-		"identity, hashedrekord of the log of nobody":     {identities, logged(t, newInstance(t), byIdentity, hashedRekord(certified)), policy.ReasonUntrusted},
-		"identity, hashedrekord and intoto of one bundle": {identities, logged(t, instance, byIdentity, hashedRekord(certified), intoto(certified)), policy.ReasonUntrusted},
+		"key, hashedrekord":                        {keys, logged(t, instance, byKey, hashedRekord(keyed)), ""},
+		"key, intoto without payload":              {keys, logged(t, instance, byKey, intoto(keyed)), ""},
+		"key, not logged":                          {keys, logged(t, instance, byKey), policy.ReasonUntrusted},
+		"key, another payload":                     {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, []byte("{}")))), policy.ReasonUntrusted},
+		"key, another signature of the payload":    {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, keyed.payload))), policy.ReasonUntrusted},
+		"key, another key's":                       {keys, logged(t, instance, byKey, hashedRekord(byStranger)), policy.ReasonUntrusted},
+		"key, intoto of another payload":           {keys, logged(t, instance, byKey, intoto(enclosed(t, key, []byte("{}")))), policy.ReasonUntrusted},
+		"key, hashedrekord that says it is dsse":   {keys, named(t, logged(t, instance, byKey, hashedRekord(keyed)), "dsse", "0.0.1"), ""},
+		"key, intoto that says it is hashedrekord": {keys, named(t, logged(t, instance, byKey, intoto(keyed)), "hashedrekord", "0.0.1"), ""},
+		"key, two kinds":                           {keys, logged(t, instance, byKey, hashedRekord(keyed), intoto(keyed)), policy.ReasonUntrusted},
+		"key, by a stranger": {keys, logged(t, instance, byStranger.bundle(t, byKey), hashedRekord(byStranger)),
+			policy.ReasonTamperedPayload},
+		"key, log of nobody":                          {keys, logged(t, newInstance(t), byKey, hashedRekord(keyed)), policy.ReasonUntrusted},
+		"identity, hashedrekord":                      {identities, logged(t, instance, byIdentity, hashedRekord(certified)), ""},
+		"identity, intoto without payload":            {identities, logged(t, instance, byIdentity, intoto(certified)), ""},
+		"identity, another certificate's":             {identities, logged(t, instance, byIdentity, hashedRekord(anotherCertificate)), policy.ReasonUntrusted},
+		"identity, a key's":                           {identities, logged(t, instance, byIdentity, hashedRekord(keyed)), policy.ReasonUntrusted},
+		"identity, intoto of another certificate":     {identities, logged(t, instance, byIdentity, intoto(anotherCertificate)), policy.ReasonUntrusted},
+		"identity, hashedrekord of the log of nobody": {identities, logged(t, newInstance(t), byIdentity, hashedRekord(certified)), policy.ReasonUntrusted},
+		"identity, hashedrekord and intoto of one bundle": {identities, logged(t, instance, byIdentity, hashedRekord(certified), intoto(certified)),
+			policy.ReasonUntrusted},
 	} {
 		finding := check(c.checker, img, c.e)
 		if c.reason != "" {
@@ -246,7 +249,8 @@ func TestSignedStatementsOfUnknownVersionsProveNothing(t *testing.T) {
 		statement := fmt.Appendf(nil, `{%s"predicateType":%q,"predicate":{},"subject":[{"digest":{"sha256":%q}}]}`, kind, provenance, img.Descriptor.Digest.Encoded())
 		e := enclosed(t, key, statement)
 		bundle := e.bundle(t, good)
-		for form, bundle := range map[string]*evidence{"intoto": logged(t, instance, bundle, intoto(e)), "hashedrekord": logged(t, instance, bundle, hashedRekord(e))} {
+		for form, bundle := range map[string]*evidence{"intoto": logged(t, instance, bundle, intoto(e)),
+			"hashedrekord": logged(t, instance, bundle, hashedRekord(e))} {
 			evidence, err := checker.VerifyBundle(t.Context(), bundle.data, img.Descriptor.Digest)
 			require.Equal(t, valid, evidence.Signer != "", "%s, %s: %v", kind, form, err)
 			require.Equal(t, valid, err == nil, "%s, %s: %v", kind, form, err)

@@ -47,8 +47,9 @@ func cosignAccepts(t *testing.T, trusted root.TrustedMaterial, img fixture.Image
 	signature, err := static.NewSignature(e.data, annotations["dev.cosignproject.cosign/signature"], options...)
 	require.NoError(t, err)
 	_, err = oracle.VerifyImageSignature(t.Context(), signature, v1.Hash{Algorithm: "sha256", Hex: img.Descriptor.Digest.Encoded()}, &oracle.CheckOpts{
-		TrustedMaterial: trusted, Offline: true, IgnoreSCT: true, UseSignedTimestamps: timestamp.SignedRFC3161Timestamp != nil, ClaimVerifier: oracle.SimpleClaimVerifier,
-		Identities: []oracle.Identity{{Issuer: vouched, Subject: someone}},
+		TrustedMaterial: trusted, Offline: true, IgnoreSCT: true, UseSignedTimestamps: timestamp.SignedRFC3161Timestamp != nil,
+		ClaimVerifier: oracle.SimpleClaimVerifier,
+		Identities:    []oracle.Identity{{Issuer: vouched, Subject: someone}},
 	})
 	return err == nil
 }
@@ -61,7 +62,8 @@ func TestNeverAcceptsAKeylessSignatureThatCosignRefuses(t *testing.T) {
 	checker := newChecker(t, keylessOptions(trusted, nil))
 	good := keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})
 	require.True(t, cosignAccepts(t, trusted, img, good))
-	names := []string{"dev.cosignproject.cosign/signature", "dev.sigstore.cosign/certificate", "dev.sigstore.cosign/bundle", "dev.sigstore.cosign/rfc3161timestamp"}
+	names := []string{"dev.cosignproject.cosign/signature", "dev.sigstore.cosign/certificate", "dev.sigstore.cosign/bundle",
+		"dev.sigstore.cosign/rfc3161timestamp"}
 	random := rand.New(rand.NewPCG(3, 4))
 	accepted, refused := 0, 0
 	compare := func(what string, img fixture.Image, e *evidence) {

@@ -81,7 +81,8 @@ func (parsed *parsedBundle) read(logged bool) error {
 	envelope := parsed.GetDsseEnvelope()
 	switch {
 	case envelope != nil && envelope.GetPayloadType() != bundle.IntotoMediaType:
-		return fmt.Errorf("the bundle's envelope has content of the type %q, not %s", policy.Shown(envelope.GetPayloadType(), maxTypeShown), bundle.IntotoMediaType)
+		return fmt.Errorf("the bundle's envelope has content of the type %q, not %s", policy.Shown(envelope.GetPayloadType(), maxTypeShown),
+			bundle.IntotoMediaType)
 	case envelope != nil && len(envelope.GetSignatures()) != 1:
 		return fmt.Errorf("the bundle's envelope has %d signatures, it must have one", len(envelope.GetSignatures()))
 	}
@@ -113,8 +114,9 @@ func (parsed *parsedBundle) read(logged bool) error {
 	if hash == 0 {
 		return nil
 	}
-	parsed.byHash, err = bundle.NewBundle(&protobundle.Bundle{MediaType: parsed.GetMediaType(), VerificationMaterial: parsed.GetVerificationMaterial(),
-		Content: messageOf(parsed.signed, envelope.GetSignatures()[0].GetSig(), hash)})
+	parsed.byHash, err = bundle.NewBundle(&protobundle.Bundle{MediaType: parsed.GetMediaType(),
+		VerificationMaterial: parsed.GetVerificationMaterial(),
+		Content:              messageOf(parsed.signed, envelope.GetSignatures()[0].GetSig(), hash)})
 	return err
 }
 
@@ -291,7 +293,8 @@ func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 		return nil, fmt.Errorf("the log entry %w", err)
 	}
 	log, err := hex.DecodeString(stored.Payload.LogID)
-	if err != nil || len(log) == 0 || len(stored.SignedEntryTimestamp) == 0 || stored.Payload.IntegratedTime <= 0 || stored.Payload.LogIndex < 0 {
+	if err != nil || len(log) == 0 || len(stored.SignedEntryTimestamp) == 0 || stored.Payload.IntegratedTime <= 0 ||
+		stored.Payload.LogIndex < 0 {
 		return nil, wrong
 	}
 	var kind struct {

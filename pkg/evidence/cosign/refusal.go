@@ -47,7 +47,8 @@ func noSignature() error {
 }
 
 func tampered(message string) error {
-	return verify.Refuse(policy.ReasonTamperedPayload, message, "find out who pushed this signature to the registry, and sign the image again only if your own build made it")
+	return verify.Refuse(policy.ReasonTamperedPayload, message, "find out who pushed this signature to the registry, and sign the image "+
+		"again only if your own build made it")
 }
 
 // wrongDigest only quotes the signature's value if it is a digest.
@@ -66,13 +67,16 @@ func checkRepository(ref image.Reference, signed string) error {
 	named, err := image.Parse(signed)
 	switch {
 	case signed == "":
-		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature names no repository, so it is not proven to be for %s", ref.Name()),
+		return verify.Refuse(policy.ReasonWrongRepository,
+			fmt.Sprintf("the signature names no repository, so it is not proven to be for %s", ref.Name()),
 			"sign with cosign's legacy format (--new-bundle-format=false), which names the repository, or drop matchRepository from the Verifier")
 	case err != nil:
-		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature names a repository that is not an image reference, want %s", ref.Name()),
+		return verify.Refuse(policy.ReasonWrongRepository,
+			fmt.Sprintf("the signature names a repository that is not an image reference, want %s", ref.Name()),
 			"sign the image again where it is used")
 	case named.Name() != ref.Name():
-		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature is for repository %s, not for %s", named.Name(), ref.Name()),
+		return verify.Refuse(policy.ReasonWrongRepository,
+			fmt.Sprintf("the signature is for repository %s, not for %s", named.Name(), ref.Name()),
 			"sign the image again where it is used, or drop matchRepository from the Verifier")
 	}
 	return nil

@@ -168,13 +168,17 @@ func (s *signers) refusedThough(key trustedKey, content *bundle.Bundle, err erro
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
 	case s.logged && unread == nil && len(entries) == 0:
-		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature by key %s of %s is in no transparency log, and the Verifier demands an entry in one", key.Fingerprint, key.Name),
+		return verify.Refuse(policy.ReasonUntrusted,
+			fmt.Sprintf("the signature by key %s of %s is in no transparency log, and the Verifier demands an entry in one",
+				key.Fingerprint, key.Name),
 			"sign with a transparency log, or use a Verifier with keys.insecureIgnoreTransparencyLog")
 	case s.logged:
-		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the log entry of the signature by key %s of %s does not hold: %s", key.Fingerprint, key.Name, quote(err)),
+		return verify.Refuse(policy.ReasonUntrusted,
+			fmt.Sprintf("the log entry of the signature by key %s of %s does not hold: %s", key.Fingerprint, key.Name, quote(err)),
 			"sign with a transparency log that the Verifier trusts, or name its root in keys.rootTrustStoreRef")
 	}
-	return malformed(fmt.Sprintf("the signature by key %s of %s is in a bundle that cannot be verified: %s", key.Fingerprint, key.Name, quote(err)))
+	return malformed(fmt.Sprintf("the signature by key %s of %s is in a bundle that cannot be verified: %s", key.Fingerprint,
+		key.Name, quote(err)))
 }
 
 // unmatched says why none of the keys made a signature. The bundle's key hint, which may be empty, is not trusted: it
@@ -190,12 +194,15 @@ func (s *signers) unmatched(ctx context.Context, content signedContent, signatur
 			return err
 		}
 		if key.padded(content, signature) {
-			return verify.Refuse(policy.ReasonUnsupported, fmt.Sprintf("the signature by key %s of %s has the padding RSA-PSS, which is not supported", key.Fingerprint, key.Name),
+			return verify.Refuse(policy.ReasonUnsupported,
+				fmt.Sprintf("the signature by key %s of %s has the padding RSA-PSS, which is not supported", key.Fingerprint, key.Name),
 				"sign with an RSA key for the padding PKCS#1 v1.5, or with an ECDSA key")
 		}
 		if hash := key.otherHash(content, signature); hash != 0 {
-			return verify.Refuse(policy.ReasonUnsupported, fmt.Sprintf("the signature by key %s of %s uses %s, which is not accepted for this key", key.Fingerprint, key.Name, hash),
-				fmt.Sprintf("sign with the hash that is usual for the key, or set hash: %s in the TrustStore with the key", strings.ReplaceAll(hash.String(), "-", "")))
+			return verify.Refuse(policy.ReasonUnsupported,
+				fmt.Sprintf("the signature by key %s of %s uses %s, which is not accepted for this key", key.Fingerprint, key.Name, hash),
+				fmt.Sprintf("sign with the hash that is usual for the key, or set hash: %s in the TrustStore with the key",
+					strings.ReplaceAll(hash.String(), "-", "")))
 		}
 	}
 	switch {
@@ -204,7 +211,8 @@ func (s *signers) unmatched(ctx context.Context, content signedContent, signatur
 	case content.sum(crypto.SHA256) == nil || content.message == nil && named[0].algorithms[0].plain != nil:
 		return unsupported()
 	}
-	return tampered(fmt.Sprintf("the bundle names key %s of %s, but its content is not what that key signed", named[0].Fingerprint, named[0].Name))
+	return tampered(fmt.Sprintf("the bundle names key %s of %s, but its content is not what that key signed",
+		named[0].Fingerprint, named[0].Name))
 }
 
 // padded reports whether k made a signature over content with RSA-PSS, as some key management services do.
@@ -242,7 +250,8 @@ func (a algorithm) verifyBundle(content *bundle.Bundle, artifact bundleverify.Ar
 func (s *signers) wrongKey() error {
 	stores := s.stores()
 	fix := "sign the image with a key of " + stores
-	if !slices.ContainsFunc(s.keys, func(k trustedKey) bool { return strings.HasPrefix(k.Name, "Cluster") }) { // whose keys count for all teams
+	// whose keys count for all teams
+	if !slices.ContainsFunc(s.keys, func(k trustedKey) bool { return strings.HasPrefix(k.Name, "Cluster") }) {
 		fix += "; only if you know the signer, have their public key added there"
 	}
 	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature", stores), fix)

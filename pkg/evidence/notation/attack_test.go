@@ -64,9 +64,11 @@ func TestDeniesWhomItDoesNotTrust(t *testing.T) {
 		options notation.Options
 		reason  policy.Reason
 	}{
-		"chain of an authority with the same name": {signer(t, stranger, "release", fixture.CertificateOptions{}), trusting(root.Chain[0]), policy.ReasonUntrustedCertificate},
-		"another subject under a trusted root":     {signer(t, root, "release", fixture.CertificateOptions{Organization: "Mallory"}), trusting(root.Chain[0]), policy.ReasonUntrustedIdentity},
-		"another trust store":                      {release, trusting(stranger.Chain[0]), policy.ReasonUntrustedCertificate},
+		"chain of an authority with the same name": {signer(t, stranger, "release", fixture.CertificateOptions{}), trusting(root.Chain[0]),
+			policy.ReasonUntrustedCertificate},
+		"another subject under a trusted root": {signer(t, root, "release", fixture.CertificateOptions{Organization: "Mallory"}), trusting(root.Chain[0]),
+			policy.ReasonUntrustedIdentity},
+		"another trust store": {release, trusting(stranger.Chain[0]), policy.ReasonUntrustedCertificate},
 	}
 	for name, c := range cases {
 		for _, level := range []notation.Level{notation.Strict, notation.Permissive} {

@@ -54,8 +54,10 @@ type AWSJob struct {
 type awsARN struct{ partition, region, account, name, version string }
 
 var (
-	profileARN = regexp.MustCompile(`^arn:(aws|aws-cn|aws-us-gov):signer:([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}):([0-9]{12}):/signing-profiles/([a-zA-Z0-9_]{2,64})(?:/([a-zA-Z0-9]{10}))?$`)
-	jobARN     = regexp.MustCompile(`^arn:(aws|aws-cn|aws-us-gov):signer:([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}):([0-9]{12}):/signing-jobs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})()$`)
+	profileARN = regexp.MustCompile(`^arn:(aws|aws-cn|aws-us-gov):signer:([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,` +
+		`2}):([0-9]{12}):/signing-profiles/([a-zA-Z0-9_]{2,64})(?:/([a-zA-Z0-9]{10}))?$`)
+	jobARN = regexp.MustCompile(`^arn:(aws|aws-cn|aws-us-gov):signer:([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,` +
+		`2}):([0-9]{12}):/signing-jobs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})()$`)
 )
 
 func parseARN(pattern *regexp.Regexp, s string) (awsARN, bool) {
@@ -224,5 +226,6 @@ type awsVerifier struct{ framework.Plugin }
 // revocation, which the policy skips: so the library never uses it, and still checks the
 // trusted identities.
 func (awsVerifier) GetMetadata(context.Context, *framework.GetMetadataRequest) (*framework.GetMetadataResponse, error) {
-	return &framework.GetMetadataResponse{Name: awsPlugin, Version: awsPluginVersion, Capabilities: []framework.Capability{framework.CapabilityRevocationCheckVerifier}}, nil
+	return &framework.GetMetadataResponse{Name: awsPlugin, Version: awsPluginVersion,
+		Capabilities: []framework.Capability{framework.CapabilityRevocationCheckVerifier}}, nil
 }

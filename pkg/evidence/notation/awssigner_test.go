@@ -44,7 +44,8 @@ func trustingAWS(root *fixture.Authority, profiles ...string) notation.Options {
 	if len(profiles) == 0 {
 		profiles = []string{profile}
 	}
-	return notation.Options{Name: "Verifier team-a/release", SigningAuthorities: []*x509.Certificate{root.Chain[0]}, AWSSigner: &notation.AWSSigner{Profiles: profiles}}
+	return notation.Options{Name: "Verifier team-a/release", SigningAuthorities: []*x509.Certificate{root.Chain[0]},
+		AWSSigner: &notation.AWSSigner{Profiles: profiles}}
 }
 
 // inBoth runs a test with a JWS and a COSE envelope of the same headers.
@@ -105,34 +106,44 @@ func TestEachChangedAttributeOfAWSSignerHasItsOwnReason(t *testing.T) {
 			inProfile("eu-west-1", "eu-west-2")(h)
 			h[jobHeader] = strings.Replace(job, "eu-west-1", "eu-west-2", 1)
 		}, policy.ReasonUntrustedProfile, "eu-west-2"},
-		"longer name of a profile":               {inProfile("/release/", "/release2/"), policy.ReasonUntrustedProfile, "release2"},
-		"shorter name of a profile":              {inProfile("/release/", "/relea/"), policy.ReasonUntrustedProfile, "relea"},
-		"profile in capitals":                    {inProfile("/release/", "/Release/"), policy.ReasonUntrustedProfile, "Release"},
-		"profile of another partition":           {inProfile("arn:aws:", "arn:aws-cn:"), policy.ReasonInvalidAttribute, profileHeader},
-		"profile without a version":              {set(profileHeader, profile), policy.ReasonInvalidAttribute, profileHeader},
-		"profile with a version too many":        {set(profileHeader, profileVersion+"/AbCdEf1234"), policy.ReasonInvalidAttribute, profileHeader},
-		"profile with a wildcard":                {set(profileHeader, strings.Replace(profileVersion, "release", "*", 1)), policy.ReasonInvalidAttribute, profileHeader},
-		"profile of another service":             {inProfile(":signer:", ":kms:"), policy.ReasonInvalidAttribute, profileHeader},
-		"profile that is very long":              {set(profileHeader, profileVersion+strings.Repeat("a", 5000)), policy.ReasonInvalidAttribute, profileHeader},
-		"profile with a line end":                {set(profileHeader, profileVersion+"\n"), policy.ReasonInvalidAttribute, profileHeader},
-		"profile that is no text":                {set(profileHeader, 7), policy.ReasonInvalidAttribute, profileHeader},
-		"no profile":                             {drop(profileHeader), policy.ReasonInvalidAttribute, profileHeader},
-		"no job":                                 {drop(jobHeader), policy.ReasonInvalidAttribute, jobHeader},
-		"job that is no ARN":                     {set(jobHeader, "job"), policy.ReasonInvalidAttribute, jobHeader},
-		"job of another region":                  {set(jobHeader, strings.Replace(job, "eu-west-1", "us-east-1", 1)), policy.ReasonInvalidAttribute, "another region"},
-		"no plugin":                              {drop(pluginHeader), policy.ReasonInvalidAttribute, pluginHeader},
-		"another plugin":                         {set(pluginHeader, "com.example.plugin"), policy.ReasonPluginRequired, "plugins are not supported"},
-		"plugin whose name only begins the same": {set(pluginHeader, "com.amazonaws.signer.notation.plugin2"), policy.ReasonPluginRequired, "plugins are not supported"},
-		"plugin that is a path":                  {set(pluginHeader, "../../bin/sh"), policy.ReasonPluginRequired, "plugins are not supported"},
-		"plugin that is not critical":            {func(h headers) { h.drop(pluginHeader); h[pluginHeader] = "com.amazonaws.signer.notation.plugin" }, policy.ReasonPluginRequired, "plugins are not supported"},
-		"minimum version that is no version":     {func(h headers) { h[pluginMinHeader] = "1.x"; h.mark(pluginMinHeader) }, policy.ReasonPluginRequired, "malformed or newer"},
-		"minimum version of a later plugin":      {func(h headers) { h[pluginMinHeader] = "2.0.0"; h.mark(pluginMinHeader) }, policy.ReasonPluginRequired, "malformed or newer"},
-		"minimum version that is not critical":   {set(pluginMinHeader, "1.0.0"), policy.ReasonPluginRequired, "malformed or newer"},
-		"one more critical attribute":            {func(h headers) { h["com.amazonaws.signer.other"] = "x"; h.mark("com.amazonaws.signer.other") }, policy.ReasonUnknownCriticalAttribute, "critical attribute"},
-		"no time":                                {drop(authenticTimeHeader), policy.ReasonMalformed, "does not state its time"},
-		"the signer's time instead":              {func(h headers) { h[signingTimeHeader] = h[authenticTimeHeader]; h.drop(authenticTimeHeader) }, policy.ReasonMalformed, "does not state its time"},
-		"time before the certificate":            {set(authenticTimeHeader, time.Now().Add(-90*time.Minute).UTC().Truncate(time.Second)), policy.ReasonTimestampOutOfTime, "was not valid"},
-		"time after the certificate":             {set(authenticTimeHeader, time.Now().Add(-90*24*time.Hour).UTC().Truncate(time.Second)), policy.ReasonTimestampOutOfTime, "was not valid"},
+		"longer name of a profile":        {inProfile("/release/", "/release2/"), policy.ReasonUntrustedProfile, "release2"},
+		"shorter name of a profile":       {inProfile("/release/", "/relea/"), policy.ReasonUntrustedProfile, "relea"},
+		"profile in capitals":             {inProfile("/release/", "/Release/"), policy.ReasonUntrustedProfile, "Release"},
+		"profile of another partition":    {inProfile("arn:aws:", "arn:aws-cn:"), policy.ReasonInvalidAttribute, profileHeader},
+		"profile without a version":       {set(profileHeader, profile), policy.ReasonInvalidAttribute, profileHeader},
+		"profile with a version too many": {set(profileHeader, profileVersion+"/AbCdEf1234"), policy.ReasonInvalidAttribute, profileHeader},
+		"profile with a wildcard": {set(profileHeader, strings.Replace(profileVersion, "release", "*", 1)), policy.ReasonInvalidAttribute,
+			profileHeader},
+		"profile of another service": {inProfile(":signer:", ":kms:"), policy.ReasonInvalidAttribute, profileHeader},
+		"profile that is very long":  {set(profileHeader, profileVersion+strings.Repeat("a", 5000)), policy.ReasonInvalidAttribute, profileHeader},
+		"profile with a line end":    {set(profileHeader, profileVersion+"\n"), policy.ReasonInvalidAttribute, profileHeader},
+		"profile that is no text":    {set(profileHeader, 7), policy.ReasonInvalidAttribute, profileHeader},
+		"no profile":                 {drop(profileHeader), policy.ReasonInvalidAttribute, profileHeader},
+		"no job":                     {drop(jobHeader), policy.ReasonInvalidAttribute, jobHeader},
+		"job that is no ARN":         {set(jobHeader, "job"), policy.ReasonInvalidAttribute, jobHeader},
+		"job of another region": {set(jobHeader, strings.Replace(job, "eu-west-1", "us-east-1", 1)), policy.ReasonInvalidAttribute,
+			"another region"},
+		"no plugin":      {drop(pluginHeader), policy.ReasonInvalidAttribute, pluginHeader},
+		"another plugin": {set(pluginHeader, "com.example.plugin"), policy.ReasonPluginRequired, "plugins are not supported"},
+		"plugin whose name only begins the same": {set(pluginHeader, "com.amazonaws.signer.notation.plugin2"), policy.ReasonPluginRequired,
+			"plugins are not supported"},
+		"plugin that is a path": {set(pluginHeader, "../../bin/sh"), policy.ReasonPluginRequired, "plugins are not supported"},
+		"plugin that is not critical": {func(h headers) { h.drop(pluginHeader); h[pluginHeader] = "com.amazonaws.signer.notation.plugin" },
+			policy.ReasonPluginRequired, "plugins are not supported"},
+		"minimum version that is no version": {func(h headers) { h[pluginMinHeader] = "1.x"; h.mark(pluginMinHeader) }, policy.ReasonPluginRequired,
+			"malformed or newer"},
+		"minimum version of a later plugin": {func(h headers) { h[pluginMinHeader] = "2.0.0"; h.mark(pluginMinHeader) }, policy.ReasonPluginRequired,
+			"malformed or newer"},
+		"minimum version that is not critical": {set(pluginMinHeader, "1.0.0"), policy.ReasonPluginRequired, "malformed or newer"},
+		"one more critical attribute": {func(h headers) { h["com.amazonaws.signer.other"] = "x"; h.mark("com.amazonaws.signer.other") },
+			policy.ReasonUnknownCriticalAttribute, "critical attribute"},
+		"no time": {drop(authenticTimeHeader), policy.ReasonMalformed, "does not state its time"},
+		"the signer's time instead": {func(h headers) { h[signingTimeHeader] = h[authenticTimeHeader]; h.drop(authenticTimeHeader) },
+			policy.ReasonMalformed, "does not state its time"},
+		"time before the certificate": {set(authenticTimeHeader, time.Now().Add(-90*time.Minute).UTC().Truncate(time.Second)),
+			policy.ReasonTimestampOutOfTime, "was not valid"},
+		"time after the certificate": {set(authenticTimeHeader, time.Now().Add(-90*24*time.Hour).UTC().Truncate(time.Second)),
+			policy.ReasonTimestampOutOfTime, "was not valid"},
 		"time in the future": {func(h headers) {
 			h.drop(expiryHeader)
 			h[authenticTimeHeader] = time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -233,12 +244,13 @@ func TestRevokedSignaturesOfAWSSignerAreRefused(t *testing.T) {
 		reason  policy.Reason
 		says    string
 	}{
-		"nothing":            {nil, nil, policy.Valid, "", "verified"},
-		"the job":            {[]string{job}, nil, policy.Invalid, policy.ReasonRevokedSignature, "signing job " + job},
-		"the profile":        {[]string{profileVersion}, nil, policy.Invalid, policy.ReasonRevokedSignature, "signing profile " + profileVersion},
-		"a certificate":      {[]string{"136eb9"}, nil, policy.Invalid, policy.ReasonRevokedSignature, "a certificate"},
-		"not known yet":      {nil, errors.New("it is being fetched, try again"), policy.Unknown, policy.ReasonRevocationUnknown, "being fetched"},
-		"never known":        {nil, verify.Permanent(policy.ReasonForbidden, errors.New("no credentials")), policy.Invalid, policy.ReasonRevocationUnknown, "no credentials"},
+		"nothing":       {nil, nil, policy.Valid, "", "verified"},
+		"the job":       {[]string{job}, nil, policy.Invalid, policy.ReasonRevokedSignature, "signing job " + job},
+		"the profile":   {[]string{profileVersion}, nil, policy.Invalid, policy.ReasonRevokedSignature, "signing profile " + profileVersion},
+		"a certificate": {[]string{"136eb9"}, nil, policy.Invalid, policy.ReasonRevokedSignature, "a certificate"},
+		"not known yet": {nil, errors.New("it is being fetched, try again"), policy.Unknown, policy.ReasonRevocationUnknown, "being fetched"},
+		"never known": {nil, verify.Permanent(policy.ReasonForbidden, errors.New("no credentials")), policy.Invalid, policy.ReasonRevocationUnknown,
+			"no credentials"},
 		"revoked and failed": {[]string{job}, errors.New("late"), policy.Unknown, policy.ReasonRevocationUnknown, "late"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,10 +293,11 @@ func TestAWSSignerIsOnlyAskedAboutTrustedSignatures(t *testing.T) {
 		return nil, nil
 	}
 	for name, envelope := range map[string][]byte{
-		"of a stranger":      rawEnvelope(t, img, foreign, awsHeaders(), false),
-		"of another image":   rawEnvelope(t, anImage(t, "other"), leaf, awsHeaders(), false),
-		"of another profile": rawEnvelope(t, img, leaf, awsHeaders().with(func(h headers) { h[profileHeader] = strings.Replace(profileVersion, "release", "other", 1) }), false),
-		"expired":            rawEnvelope(t, img, leaf, awsHeaders().with(func(h headers) { h[expiryHeader] = time.Now().Add(-time.Hour).UTC() }), false),
+		"of a stranger":    rawEnvelope(t, img, foreign, awsHeaders(), false),
+		"of another image": rawEnvelope(t, anImage(t, "other"), leaf, awsHeaders(), false),
+		"of another profile": rawEnvelope(t, img, leaf,
+			awsHeaders().with(func(h headers) { h[profileHeader] = strings.Replace(profileVersion, "release", "other", 1) }), false),
+		"expired": rawEnvelope(t, img, leaf, awsHeaders().with(func(h headers) { h[expiryHeader] = time.Now().Add(-time.Hour).UTC() }), false),
 	} {
 		require.Equal(t, policy.Invalid, check(t, options, img, evidenceOf(notation.MediaTypeJWS, envelope)).Result(), name)
 	}

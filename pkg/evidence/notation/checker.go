@@ -89,7 +89,8 @@ func New(options Options) (*Checker, error) {
 		return nil, err
 	}
 	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), signing: slices.Clone(options.SigningAuthorities),
-		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation, lists: slices.Clone(options.RevocationLists), logs: options.logs()}
+		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation,
+		lists: slices.Clone(options.RevocationLists), logs: options.logs()}
 	if options.AWSSigner != nil {
 		c.profiles, c.revoked = slices.Clone(options.AWSSigner.Profiles), options.AWSSigner.Revoked
 	}
@@ -166,7 +167,8 @@ func (c *Checker) Accepts(s verify.Signature) bool {
 // Check verifies that s is a signature of subject by a trusted identity. With Strict, the
 // signature and its whole certificate chain must be valid at now, and also by the system
 // clock, which the notation library reads itself.
-func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (policy.Proof, error) {
+func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch,
+	now time.Time) (policy.Proof, error) {
 	want := subject.Descriptor.Digest
 	switch {
 	case want != subject.Reference.Digest || want.Validate() != nil || want.Algorithm() != digest.SHA256:

@@ -57,12 +57,13 @@ func TestAcceptsWhatTheTrustStoreAndIdentitiesName(t *testing.T) {
 		identities []string
 		signer     *fixture.Certificate
 	}{
-		"the root of a longer chain":      {[]*x509.Certificate{root.Chain[0]}, nil, below},
-		"the intermediate of a chain":     {[]*x509.Certificate{issuing.Chain[0]}, nil, below},
-		"one anchor of several":           {[]*x509.Certificate{other.Chain[0], root.Chain[0]}, nil, below},
-		"a self-signed signer":            {[]*x509.Certificate{alone.Chain[0]}, nil, alone},
-		"any identity":                    {[]*x509.Certificate{root.Chain[0]}, []string{"*"}, below},
-		"one identity of several":         {[]*x509.Certificate{root.Chain[0]}, []string{"x509.subject:CN=x,O=Y,ST=Z,C=US", "x509.subject:CN=release,O=Landwaiter Fixtures,ST=WA,C=US"}, below},
+		"the root of a longer chain":  {[]*x509.Certificate{root.Chain[0]}, nil, below},
+		"the intermediate of a chain": {[]*x509.Certificate{issuing.Chain[0]}, nil, below},
+		"one anchor of several":       {[]*x509.Certificate{other.Chain[0], root.Chain[0]}, nil, below},
+		"a self-signed signer":        {[]*x509.Certificate{alone.Chain[0]}, nil, alone},
+		"any identity":                {[]*x509.Certificate{root.Chain[0]}, []string{"*"}, below},
+		"one identity of several": {[]*x509.Certificate{root.Chain[0]},
+			[]string{"x509.subject:CN=x,O=Y,ST=Z,C=US", "x509.subject:CN=release,O=Landwaiter Fixtures,ST=WA,C=US"}, below},
 		"the state in its short spelling": {[]*x509.Certificate{root.Chain[0]}, []string{"x509.subject: C=US, S=WA, O=Landwaiter Fixtures"}, below},
 	}
 	for name, c := range cases {

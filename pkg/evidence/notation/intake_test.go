@@ -44,7 +44,8 @@ func TestRefusesEnvelopesThatAreNotReadInMemoryOfTheirSize(t *testing.T) {
 		evidence *evidence
 		reason   policy.Reason
 	}{
-		"JWS of many values":    {evidenceOf(notation.MediaTypeJWS, jws(`"x":[`+strings.TrimSuffix(strings.Repeat("{},", 300_000), ",")+`]`)), policy.ReasonLimitExceeded},
+		"JWS of many values": {evidenceOf(notation.MediaTypeJWS, jws(`"x":[`+strings.TrimSuffix(strings.Repeat("{},", 300_000), ",")+`]`)),
+			policy.ReasonLimitExceeded},
 		"deep JWS":              {evidenceOf(notation.MediaTypeJWS, jws(`"x":`+strings.Repeat("[", 400_000))), policy.ReasonLimitExceeded},
 		"JWS with a name twice": {evidenceOf(notation.MediaTypeJWS, jws(`"Payload":"e30"`)), policy.ReasonMalformed},
 		"COSE of many items":    {evidenceOf(notation.MediaTypeCOSE, append([]byte{0x9a, 0, 8, 0, 0}, make([]byte, 8<<16)...)), policy.ReasonLimitExceeded},

@@ -75,7 +75,9 @@ func (f *fetchedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, 
 	if bundle.DeltaCRL != nil {
 		if !bytes.Equal(extension(bundle.DeltaCRL, oidDistributionPoint), extension(base, oidDistributionPoint)) {
 			// RFC 5280 section 6.3.3 (c) (2)
-			return nil, f.told.failed(verify.Permanent(policy.ReasonRevocationUnknown, errors.New("the list of changes is for another distribution point than its revocation list")))
+			return nil,
+				f.told.failed(verify.Permanent(policy.ReasonRevocationUnknown,
+					errors.New("the list of changes is for another distribution point than its revocation list")))
 		}
 		until = policy.Sooner(until, bundle.DeltaCRL.NextUpdate)
 	}
@@ -124,7 +126,8 @@ func (f *fetchedLists) about(certificate, issuer *x509.Certificate) (until time.
 	for _, address := range certificate.CRLDistributionPoints {
 		list, there := f.found[address]
 		if !there || !list.About(certificate, issuer) {
-			return time.Time{}, fmt.Errorf("the revocation list at %.100q is of another issuer or distribution point, or for other certificates", address)
+			return time.Time{},
+				fmt.Errorf("the revocation list at %.100q is of another issuer or distribution point, or for other certificates", address)
 		}
 		until = policy.Sooner(until, list.until)
 	}
@@ -134,7 +137,8 @@ func (f *fetchedLists) about(certificate, issuer *x509.Certificate) (until time.
 // list fetches one list.
 func (f *fetchedLists) list(ctx context.Context, address string) (*x509.RevocationList, error) {
 	if parsed, err := url.Parse(address); err != nil || parsed.Scheme != "http" {
-		return nil, f.told.failed(verify.Permanent(policy.ReasonRevocationUnknown, fmt.Errorf("the revocation list %.100q has no http address", address)))
+		return nil,
+			f.told.failed(verify.Permanent(policy.ReasonRevocationUnknown, fmt.Errorf("the revocation list %.100q has no http address", address)))
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -155,7 +159,9 @@ func (f *fetchedLists) list(ctx context.Context, address string) (*x509.Revocati
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.scanned += len(content); f.scanned > maxListsScanned {
-		return nil, f.told.failed(verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the revocation lists of its chain have more than %d MiB together", maxListsScanned>>20)))
+		return nil,
+			f.told.failed(verify.Permanent(policy.ReasonLimitExceeded,
+				fmt.Errorf("the revocation lists of its chain have more than %d MiB together", maxListsScanned>>20)))
 	}
 	short, err := reduced(content, f.serials, func() error { return verify.Step(ctx) })
 	if ctx.Err() != nil {

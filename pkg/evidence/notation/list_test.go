@@ -125,8 +125,9 @@ func TestACertificateThatNamesManyPlacesIsNotChecked(t *testing.T) {
 func madeList(t testing.TB, a *fixture.Authority, number int64, extensions []pkix.Extension, entries ...x509.RevocationListEntry) []byte {
 	t.Helper()
 	now := time.Now()
-	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now.Add(-time.Minute), NextUpdate: now.Add(time.Hour),
-		ExtraExtensions: extensions, RevokedCertificateEntries: entries}, a.Chain[0], a.Key)
+	der, err := x509.CreateRevocationList(rand.Reader,
+		&x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now.Add(-time.Minute), NextUpdate: now.Add(time.Hour),
+			ExtraExtensions: extensions, RevokedCertificateEntries: entries}, a.Chain[0], a.Key)
 	require.NoError(t, err)
 	return der
 }
@@ -177,18 +178,27 @@ func TestListsAreJudgedWithTheirChangesAndReasons(t *testing.T) {
 		lists  byPath
 		reason policy.Reason
 	}{
-		"not on it":                       {byPath{"/base": madeList(t, root, 1, nil)}, ""},
-		"on hold":                         {byPath{"/base": madeList(t, root, 1, nil, entry(hold, time.Hour))}, policy.ReasonRevokedCertificate},
-		"on hold, and then no more":       {byPath{"/base": madeList(t, root, 1, nil, entry(hold, time.Hour), entry(removed, time.Minute))}, ""},
-		"revoked by a change":             {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 2, changes(1), entry(1, time.Minute))}, policy.ReasonRevokedCertificate},
-		"a change takes it from the list": {byPath{"/base": madeList(t, root, 1, fresh, entry(hold, time.Hour)), "/changes": madeList(t, root, 2, changes(1), entry(removed, time.Minute))}, ""},
-		"no change":                       {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 2, changes(1))}, ""},
-		"changes that are not there":      {byPath{"/base": madeList(t, root, 1, fresh)}, policy.ReasonRevocationUnknown},
-		"changes of a later list":         {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 3, changes(2))}, policy.ReasonRevocationUnknown},
-		"too many places of changes":      {byPath{"/base": madeList(t, root, 1, points(strings.Split(strings.Repeat("http://lists.example.com/none ", 6), " ")...))}, policy.ReasonRevocationUnknown},
-		"a critical extension":            {byPath{"/base": madeList(t, root, 1, []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Critical: true, Value: []byte{5, 0}}})}, policy.ReasonRevocationUnknown},
-		"much beside the entries":         {byPath{"/base": madeList(t, root, 1, []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, 70<<10)}})}, policy.ReasonRevocationUnknown},
-		"not there":                       {byPath{}, policy.ReasonRevocationUnknown},
+		"not on it":                 {byPath{"/base": madeList(t, root, 1, nil)}, ""},
+		"on hold":                   {byPath{"/base": madeList(t, root, 1, nil, entry(hold, time.Hour))}, policy.ReasonRevokedCertificate},
+		"on hold, and then no more": {byPath{"/base": madeList(t, root, 1, nil, entry(hold, time.Hour), entry(removed, time.Minute))}, ""},
+		"revoked by a change": {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 2, changes(1), entry(1, time.Minute))},
+			policy.ReasonRevokedCertificate},
+		"a change takes it " +
+			"from the list": {byPath{"/base": madeList(t, root, 1, fresh, entry(hold, time.Hour)),
+			"/changes": madeList(t, root, 2, changes(1), entry(removed, time.Minute))}, ""},
+		"no change":                  {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 2, changes(1))}, ""},
+		"changes that are not there": {byPath{"/base": madeList(t, root, 1, fresh)}, policy.ReasonRevocationUnknown},
+		"changes of a later list": {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 3, changes(2))},
+			policy.ReasonRevocationUnknown},
+		"too many places of changes": {byPath{"/base": madeList(t, root, 1, points(strings.Split(strings.Repeat("http://lists.example.com/none ", 6), " ")...))},
+			policy.ReasonRevocationUnknown},
+		"a critical extension": {
+			byPath{"/base": madeList(t, root, 1, []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Critical: true, Value: []byte{5, 0}}})},
+			policy.ReasonRevocationUnknown},
+		"much beside " +
+			"the entries": {byPath{"/base": madeList(t, root, 1, []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, 70<<10)}})},
+			policy.ReasonRevocationUnknown},
+		"not there": {byPath{}, policy.ReasonRevocationUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := trusting(root.Chain[0])
@@ -207,12 +217,14 @@ func TestListsAreJudgedWithTheirChangesAndReasons(t *testing.T) {
 func TestACertificateThatBecameInvalidAfterTheSigningIsNotRevokedForIt(t *testing.T) {
 	now := time.Now()
 	root := authority(t, "root", fixture.CertificateOptions{NotBefore: now.AddDate(-1, 0, 0)})
-	leaf := signer(t, root, "release", fixture.CertificateOptions{NotBefore: now.AddDate(0, -6, 0), NotAfter: now.AddDate(0, 6, 0), Lists: "http://lists.example.com/base"})
+	leaf := signer(t, root, "release",
+		fixture.CertificateOptions{NotBefore: now.AddDate(0, -6, 0), NotAfter: now.AddDate(0, 6, 0), Lists: "http://lists.example.com/base"})
 	invalidSince := func(at time.Time) byPath {
 		value, err := asn1.MarshalWithParams(at.UTC(), "generalized")
 		require.NoError(t, err)
-		return byPath{"/base": madeList(t, root, 1, nil, x509.RevocationListEntry{SerialNumber: leaf.Chain[0].SerialNumber, RevocationTime: now.Add(-time.Minute), ReasonCode: 1,
-			ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 24}, Value: value}}})}
+		return byPath{
+			"/base": madeList(t, root, 1, nil, x509.RevocationListEntry{SerialNumber: leaf.Chain[0].SerialNumber, RevocationTime: now.Add(-time.Minute), ReasonCode: 1,
+				ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 24}, Value: value}}})}
 	}
 	img := anImage(t, "image")
 	signedAt := now.AddDate(0, -3, 0).Truncate(time.Second)
@@ -287,7 +299,8 @@ func FuzzReducedList(f *testing.F) {
 	root := authority(f, "root", fixture.CertificateOptions{})
 	for _, n := range []int64{0, 1, 5, 200, -1} {
 		number := big.NewInt(n)
-		f.Add(madeList(f, root, 1, nil, x509.RevocationListEntry{SerialNumber: big.NewInt(7), RevocationTime: time.Now()}, x509.RevocationListEntry{SerialNumber: number, RevocationTime: time.Now(), ReasonCode: 1}), n)
+		f.Add(madeList(f, root, 1, nil, x509.RevocationListEntry{SerialNumber: big.NewInt(7), RevocationTime: time.Now()},
+			x509.RevocationListEntry{SerialNumber: number, RevocationTime: time.Now(), ReasonCode: 1}), n)
 	}
 	f.Add(madeList(f, root, 1, nil), int64(1))
 	f.Add([]byte{0x30, 0x80}, int64(1))
@@ -303,7 +316,9 @@ func FuzzReducedList(f *testing.F) {
 		require.Equal(t, whole.RawIssuer, short.RawIssuer)
 		require.Equal(t, [2]time.Time{whole.ThisUpdate, whole.NextUpdate}, [2]time.Time{short.ThisUpdate, short.NextUpdate})
 		require.Equal(t, whole.Extensions, short.Extensions)
-		want := slices.DeleteFunc(slices.Clone(whole.RevokedCertificateEntries), func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(big.NewInt(serial)) != 0 })
+		want := slices.DeleteFunc(slices.Clone(whole.RevokedCertificateEntries), func(e x509.RevocationListEntry) bool {
+			return e.SerialNumber.Cmp(big.NewInt(serial)) != 0
+		})
 		require.Equal(t, len(want), len(short.RevokedCertificateEntries))
 		for i := range want {
 			require.Equal(t, want[i].Raw, short.RevokedCertificateEntries[i].Raw)

@@ -164,7 +164,8 @@ func checkAuthorities(certificates []*x509.Certificate) error {
 	}
 	for _, certificate := range certificates {
 		if certificate.SignatureAlgorithm == x509.SHA1WithRSA || certificate.SignatureAlgorithm == x509.ECDSAWithSHA1 {
-			return fmt.Errorf("timestamp authority %q is signed with SHA-1, which is not accepted; use a newer root of this authority", shown(certificate.Subject.String()))
+			return fmt.Errorf("timestamp authority %q is signed with SHA-1, which is not accepted; use a newer root of this authority",
+				shown(certificate.Subject.String()))
 		}
 		if certificate.CheckSignatureFrom(certificate) != nil || !bytes.Equal(certificate.RawSubject, certificate.RawIssuer) {
 			return fmt.Errorf("timestamp authority %q is not a root certificate", shown(certificate.Subject.String()))

@@ -31,7 +31,8 @@ type verified struct {
 }
 
 // examine verifies an envelope. An envelope that makes the library panic is malformed.
-func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType string, envelope []byte, now time.Time) (found verified, err error) {
+func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType string, envelope []byte,
+	now time.Time) (found verified, err error) {
 	defer func() {
 		if recover() != nil {
 			found, err = verified{}, malformed("the signature envelope cannot be processed")
@@ -62,10 +63,11 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 		return verified{}, unread
 	}
 	stamps := &resting{}
-	outcome, err := library.Verify(context.WithValue(ctx, restingKey{}, stamps), subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
-		ArtifactReference:  subject.Reference.Name() + "@" + subject.Descriptor.Digest.String(),
-		SignatureMediaType: mediaType,
-	})
+	outcome, err := library.Verify(context.WithValue(ctx, restingKey{}, stamps), subject.Descriptor, envelope,
+		notationgo.VerifierVerifyOptions{
+			ArtifactReference:  subject.Reference.Name() + "@" + subject.Descriptor.Digest.String(),
+			SignatureMediaType: mediaType,
+		})
 	if ctx.Err() != nil {
 		return verified{}, ctx.Err()
 	}
@@ -230,7 +232,8 @@ const unverifiable = "the signature envelope cannot be verified"
 
 // rejection explains in our words why the library did not accept an envelope. The library's
 // own messages quote content of the envelope.
-func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, stamped bool, now time.Time) error {
+func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, stamped bool,
+	now time.Time) error {
 	if outcome == nil {
 		return malformed(unverifiable)
 	}
@@ -244,7 +247,8 @@ func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject ver
 		case trustpolicy.TypeAuthenticity:
 			return c.unauthentic(outcome)
 		case trustpolicy.TypeExpiry:
-			return orElse(checkExpiry(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), policy.ReasonExpiredSignature, "the signature has expired")
+			return orElse(checkExpiry(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), policy.ReasonExpiredSignature,
+				"the signature has expired")
 		case trustpolicy.TypeAuthenticTimestamp:
 			return orElse(inTime(outcome, stamped, now), policy.ReasonInvalidTimestamp, "the time of the signature cannot be verified")
 		case trustpolicy.TypeRevocation:

@@ -24,7 +24,8 @@ func pastLimit(message string) error {
 }
 
 func (c *Checker) untrustedCertificate() error {
-	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the certificate chain of the signature does not lead to a trust store of %s", c.name),
+	return verify.Refuse(policy.ReasonUntrustedCertificate,
+		fmt.Sprintf("the certificate chain of the signature does not lead to a trust store of %s", c.name),
 		fmt.Sprintf("sign with a certificate that a trust store of %s has issued", c.name)+c.ifKnown("the issuer", "its certificate added there"))
 }
 
@@ -39,32 +40,41 @@ func (c *Checker) ifKnown(whom, have string) string {
 // otherScheme refuses a signature whose certificate is trusted for the other scheme only.
 func (c *Checker) otherScheme(scheme signature.SigningScheme) error {
 	if scheme == signature.SigningSchemeX509SigningAuthority {
-		return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is by a signing authority, %s trusts its certificate for the scheme notary.x509 only", c.name),
-			"sign with the signing scheme notary.x509, which is notation's default, or have the certificate added to spec.notation.signingAuthorities")
+		return verify.Refuse(policy.ReasonUntrustedCertificate,
+			fmt.Sprintf("the signature is by a signing authority, %s trusts its certificate for the scheme notary.x509 only", c.name),
+			"sign with the signing scheme notary.x509, which is notation's default, or have the certificate added to "+
+				"spec.notation.signingAuthorities")
 	}
-	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is of scheme notary.x509, %s trusts its certificate as a signing authority only", c.name),
+	return verify.Refuse(policy.ReasonUntrustedCertificate,
+		fmt.Sprintf("the signature is of scheme notary.x509, %s trusts its certificate as a signing authority only", c.name),
 		"sign with the signing scheme notary.x509.signingAuthority, or have the certificate added to spec.notation.trustStoreRefs")
 }
 
 func invalidCertificate(cause error) error {
-	return verify.Refuse(policy.ReasonInvalidCertificate, "the certificate chain of the signature is broken, or its certificates are not for signing images: "+policy.Shown(cause.Error(), maxNameShown),
-		"sign with certificates that meet the Notary Project's requirements (key usage, extended key usage, basic constraints), and give the whole chain, the root last")
+	return verify.Refuse(policy.ReasonInvalidCertificate, "the certificate chain of the signature is broken, or its certificates are not "+
+		"for signing images: "+policy.Shown(cause.Error(), maxNameShown),
+		"sign with certificates that meet the Notary Project's requirements (key usage, extended key usage, basic constraints), and give the "+
+			"whole chain, the root last")
 }
 
 // untrustedIdentity quotes the subject, which a trusted CA has certified.
 func (c *Checker) untrustedIdentity(leaf *x509.Certificate) error {
 	if cause := incomparable(leaf.Subject.String()); cause != "" {
-		return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q cannot be compared with trusted identities: %s", shown(leaf.Subject.String()), cause),
-			`sign with a certificate whose subject has C, ST, O and no attribute twice; trustedIdentities: ["*"] would trust everyone whom the CA certifies`)
+		return verify.Refuse(policy.ReasonUntrustedIdentity,
+			fmt.Sprintf("the signing certificate %q cannot be compared with trusted identities: %s", shown(leaf.Subject.String()), cause),
+			`sign with a certificate whose subject has C, ST, O and no attribute twice; trustedIdentities: ["*"] would trust everyone whom `+
+				`the CA certifies`)
 	}
-	return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
+	return verify.Refuse(policy.ReasonUntrustedIdentity,
+		fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
 		"sign with a trusted identity"+c.ifKnown("the signer", fmt.Sprintf("%q added to %s", subjectPrefix+shown(leaf.Subject.String()), c.name)))
 }
 
 // incomparable says why the library compares no trusted identity with a subject, "" if it does (Notary Project trust
 // policy specification, "Trusted Identities Constraints").
 func incomparable(subject string) string {
-	statement := trustpolicy.TrustPolicy{Name: "one", RegistryScopes: []string{anyIdentity}, TrustStores: []string{"ca:one"}, TrustedIdentities: []string{subjectPrefix + subject},
+	statement := trustpolicy.TrustPolicy{Name: "one", RegistryScopes: []string{anyIdentity}, TrustStores: []string{"ca:one"},
+		TrustedIdentities:     []string{subjectPrefix + subject},
 		SignatureVerification: trustpolicy.SignatureVerification{VerificationLevel: trustpolicy.LevelStrict.Name}}
 	err := (&trustpolicy.Document{Version: "1.0", TrustPolicies: []trustpolicy.TrustPolicy{statement}}).Validate()
 	switch {
@@ -111,7 +121,8 @@ func (c *Checker) pluginRequired(signer signature.SignerInfo) error {
 	case name.Value == awsPlugin && c.profiles == nil:
 		return c.awsSignerNotTrusted()
 	case name.Value == awsPlugin && name.Critical:
-		return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a version of AWS Signer's plugin that is malformed or newer than 1.x",
+		return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a version of AWS Signer's plugin that is malformed or "+
+			"newer than 1.x",
 			"sign the image again with AWS Signer, or update Landwaiter")
 	}
 	return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a verification plugin, and plugins are not supported",
@@ -120,12 +131,15 @@ func (c *Checker) pluginRequired(signer signature.SignerInfo) error {
 
 func (c *Checker) awsSignerNotTrusted() error {
 	return verify.Refuse(policy.ReasonPluginRequired, fmt.Sprintf("AWS Signer made the signature, and %s does not trust AWS Signer", c.name),
-		fmt.Sprintf("sign with a certificate that %s trusts", c.name)+c.ifKnown("the owner of the signing profile", "it added to its spec.notation.awsSigner.profiles, and AWS's root to spec.notation.signingAuthorities"))
+		fmt.Sprintf("sign with a certificate that %s trusts", c.name)+
+			c.ifKnown("the owner of the signing profile", "it added to its spec.notation.awsSigner.profiles, and AWS's root to "+
+				"spec.notation.signingAuthorities"))
 }
 
 // untrustedProfile quotes the profile, which AWS has certified.
 func (c *Checker) untrustedProfile(profile string) error {
-	return verify.Refuse(policy.ReasonUntrustedProfile, fmt.Sprintf("AWS Signer signed for the profile %s, which is none of the profiles of %s", profile, c.name),
+	return verify.Refuse(policy.ReasonUntrustedProfile,
+		fmt.Sprintf("AWS Signer signed for the profile %s, which is none of the profiles of %s", profile, c.name),
 		"sign with a trusted profile"+c.ifKnown("the owner of this one", "it added to spec.notation.awsSigner.profiles of "+c.name))
 }
 
@@ -155,10 +169,12 @@ func checkValidity(chain []*x509.Certificate, now time.Time) error {
 		name := shown(certificate.Subject.String())
 		switch {
 		case now.After(certificate.NotAfter):
-			return verify.Refuse(policy.ReasonExpiredCertificate, fmt.Sprintf("certificate %q expired at %s", name, certificate.NotAfter.UTC().Format(time.RFC3339)),
+			return verify.Refuse(policy.ReasonExpiredCertificate,
+				fmt.Sprintf("certificate %q expired at %s", name, certificate.NotAfter.UTC().Format(time.RFC3339)),
 				"sign the image again with a certificate that is still valid")
 		case now.Before(certificate.NotBefore):
-			return verify.Refuse(policy.ReasonFutureCertificate, fmt.Sprintf("certificate %q is not valid before %s", name, certificate.NotBefore.UTC().Format(time.RFC3339)),
+			return verify.Refuse(policy.ReasonFutureCertificate,
+				fmt.Sprintf("certificate %q is not valid before %s", name, certificate.NotBefore.UTC().Format(time.RFC3339)),
 				"compare the clocks of this service and of the certificate's issuer")
 		}
 	}
@@ -170,7 +186,8 @@ func checkValidity(chain []*x509.Certificate, now time.Time) error {
 // Verification details"), and that time is past.
 func checkStatedTime(chain []*x509.Certificate, at, now time.Time) error {
 	if at.After(now.Add(maxClockSkew)) {
-		return verify.Refuse(policy.ReasonInvalidTimestamp, fmt.Sprintf("the signing authority states a time in the future, %s", at.UTC().Format(time.RFC3339)),
+		return verify.Refuse(policy.ReasonInvalidTimestamp,
+			fmt.Sprintf("the signing authority states a time in the future, %s", at.UTC().Format(time.RFC3339)),
 			"compare the clocks of this service and of the signing authority")
 	}
 	for _, certificate := range chain {

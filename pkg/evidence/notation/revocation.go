@@ -32,7 +32,8 @@ import (
 // "Certificate Revocation Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
 // if OCSP gives no answer. The root is trusted by name and not checked. A certificate that became invalid after
 // at, unless that is zero, is not revoked. It returns the expiry of the responses and lists that it used.
-func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, at time.Time, why purpose.Purpose) (until time.Time, err error) {
+func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, at time.Time,
+	why purpose.Purpose) (until time.Time, err error) {
 	recorded := &recorder{next: c.revocation, unasked: map[string]error{}, ends: map[string]time.Time{}}
 	client := &http.Client{Transport: recorded}
 	fetched := newFetchedLists(chain, c.revocation, recorded)
@@ -81,7 +82,8 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 
 // fine returns when the good status of the first certificate of a chain expires, or why the status is unknown
 // although the library calls it good.
-func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x509.RevocationList, fetched *fetchedLists, told *recorder) (time.Time, error) {
+func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x509.RevocationList, fetched *fetchedLists,
+	told *recorder) (time.Time, error) {
 	name := shown(chain[0].Subject.String())
 	switch {
 	case own != nil:
@@ -93,8 +95,9 @@ func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x
 	}
 	until, err := fetched.about(chain[0], chain[1])
 	if err != nil {
-		return until, verify.Refuse(policy.ReasonRevocationUnknown, fmt.Sprintf("it is not known whether certificate %q is revoked: %s", name, err),
-			"ask the certificate's issuer which list is meant, and find out who answered with another one")
+		return until,
+			verify.Refuse(policy.ReasonRevocationUnknown, fmt.Sprintf("it is not known whether certificate %q is revoked: %s", name, err),
+				"ask the certificate's issuer which list is meant, and find out who answered with another one")
 	}
 	return until, nil
 }
@@ -176,7 +179,8 @@ func (r *recorder) failed(err error) error {
 // tooManyPoints says that a certificate or a list names too many locations: the library queries all of
 // them.
 func tooManyPoints() error {
-	return pastLimit(fmt.Sprintf("a certificate of its chain, or a revocation list, names more than %d places where it may be revoked", maxDistributionPoints))
+	return pastLimit(fmt.Sprintf("a certificate of its chain, or a revocation list, names more than %d places where it may be revoked",
+		maxDistributionPoints))
 }
 
 // explain says why the revocation status of a certificate is unknown. The error is
@@ -192,7 +196,8 @@ func (r *recorder) explain(name string) error {
 		return verify.Refuse(policy.ReasonRevocationUnknown, message+": "+r.permanent.Error(),
 			"ask a cluster admin to allow the responder's host, or set spec.notation.revocation of the Verifier to Ignore")
 	}
-	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer gives no status, is not signed by the issuer, or is too old",
+	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer gives no status, is not signed by the "+
+		"issuer, or is too old",
 		"ask the certificate's issuer to publish a current answer")
 }
 
@@ -219,7 +224,8 @@ func (r *resting) on(until time.Time) {
 }
 
 // ValidateContext reports every certificate as good, or returns a [revocationError].
-func (t timestampRevocation) ValidateContext(ctx context.Context, options revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
+func (t timestampRevocation) ValidateContext(ctx context.Context,
+	options revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
 	if t.checker.revocation != nil && !t.checker.logs.revocation {
 		until, err := t.checker.checkRevocation(ctx, options.CertChain, options.AuthenticSigningTime, purpose.Timestamping)
 		if err != nil {
@@ -292,7 +298,8 @@ func (n namedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, err
 // explainList says why a list of the Verifier does not tell whether a certificate is revoked.
 func explainList(name string, list *x509.RevocationList) error {
 	return verify.Refuse(policy.ReasonRevocationUnknown,
-		fmt.Sprintf("it is not known whether certificate %q is revoked: the Verifier's revocation list, which expires at %s, has expired, is not signed by the issuer, or has an extension that is not understood",
+		fmt.Sprintf("it is not known whether certificate %q is revoked: the Verifier's revocation list, which expires at %s, has expired, is "+
+			"not signed by the issuer, or has an extension that is not understood",
 			name, list.NextUpdate.UTC().Format(time.RFC3339)),
 		"put the issuer's current list into the trust store that spec.notation.revocationListTrustStoreRefs names")
 }

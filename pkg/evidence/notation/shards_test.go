@@ -67,9 +67,11 @@ func point(t *testing.T, address string, flags ...uint8) pkix.Extension {
 // shard is a list with extensions.
 func shard(t *testing.T, a *fixture.Authority, until time.Time, revoked []*x509.Certificate, extensions ...pkix.Extension) []byte {
 	t.Helper()
-	template := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: until, ExtraExtensions: extensions}
+	template := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: until,
+		ExtraExtensions: extensions}
 	for _, c := range revoked {
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.SerialNumber, RevocationTime: time.Now()})
+		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: c.SerialNumber, RevocationTime: time.Now()})
 	}
 	text, err := x509.CreateRevocationList(rand.Reader, template, a.Chain[0], a.Key)
 	require.NoError(t, err)
@@ -95,12 +97,16 @@ func TestAListOfAnotherDistributionPointSaysNothing(t *testing.T) {
 		"for users":                {shard(t, root, hour, nil, point(t, "", 1)), policy.Valid, ""},
 		"for this point and users": {shard(t, root, hour, nil, point(t, at, 1)), policy.Valid, ""},
 		"it is revoked there":      {shard(t, root, hour, []*x509.Certificate{leaf.Chain[0]}, point(t, at)), policy.Invalid, "is revoked"},
-		"for another point":        {shard(t, root, hour, nil, point(t, "http://lists.example.com/b.crl")), policy.Invalid, "is of another issuer or distribution point"},
-		"for authorities":          {shard(t, root, hour, nil, point(t, "", 2)), policy.Invalid, "or for other certificates"},
-		"for some reasons":         {shard(t, root, hour, nil, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: []byte{0x30, 4, 0x83, 2, 7, 0x80}}), policy.Invalid, "is for some reasons, other issuers or attribute certificates only"},
-		"for other issuers":        {shard(t, root, hour, nil, point(t, "", 4)), policy.Invalid, "it is not known whether"},
-		"for attributes":           {shard(t, root, hour, nil, point(t, "", 5)), policy.Invalid, "it is not known whether"},
-		"a point that is damaged":  {shard(t, root, hour, nil, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: []byte{0x30, 9}}), policy.Invalid, "it is not known whether"},
+		"for another point": {shard(t, root, hour, nil, point(t, "http://lists.example.com/b.crl")), policy.Invalid,
+			"is of another issuer or distribution point"},
+		"for authorities": {shard(t, root, hour, nil, point(t, "", 2)), policy.Invalid, "or for other certificates"},
+		"for some reasons": {
+			shard(t, root, hour, nil, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: []byte{0x30, 4, 0x83, 2, 7, 0x80}}), policy.Invalid,
+			"is for some reasons, other issuers or attribute certificates only"},
+		"for other issuers": {shard(t, root, hour, nil, point(t, "", 4)), policy.Invalid, "it is not known whether"},
+		"for attributes":    {shard(t, root, hour, nil, point(t, "", 5)), policy.Invalid, "it is not known whether"},
+		"a point that is damaged": {shard(t, root, hour, nil, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: []byte{0x30, 9}}),
+			policy.Invalid, "it is not known whether"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := trusting(root.Chain[0])
@@ -202,7 +208,8 @@ func TestAProofHoldsUntilWhatSaysThatNothingIsRevokedEnds(t *testing.T) {
 	r.For(root)
 	img := anImage(t, "image")
 	soon := time.Now().Add(2 * time.Minute).Truncate(time.Second)
-	listed, answered := signer(t, root, "listed", fixture.CertificateOptions{Lists: at}), signer(t, root, "answered", fixture.CertificateOptions{Responder: r.OCSP})
+	listed, answered := signer(t, root, "listed", fixture.CertificateOptions{Lists: at}),
+		signer(t, root, "answered", fixture.CertificateOptions{Responder: r.OCSP})
 	asked := trusting(root.Chain[0])
 	asked.Revocation = addresses{at: shard(t, root, soon, nil)}
 

@@ -24,9 +24,10 @@ func TestTimeIsJudgedByTheLevel(t *testing.T) {
 		reason     policy.Reason
 		says       string
 	}{
-		"expired signing certificate":       {long, past, fixture.NotationOptions{}, policy.ReasonExpiredCertificate, `CN=release`},
-		"expired root":                      {past, long, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour)}, policy.ReasonExpiredCertificate, `CN=root`},
-		"signing certificate of the future": {fixture.CertificateOptions{NotAfter: now.Add(72 * time.Hour)}, future, fixture.NotationOptions{}, policy.ReasonFutureCertificate, `CN=release`},
+		"expired signing certificate": {long, past, fixture.NotationOptions{}, policy.ReasonExpiredCertificate, `CN=release`},
+		"expired root":                {past, long, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour)}, policy.ReasonExpiredCertificate, `CN=root`},
+		"signing certificate of the future": {fixture.CertificateOptions{NotAfter: now.Add(72 * time.Hour)}, future, fixture.NotationOptions{},
+			policy.ReasonFutureCertificate, `CN=release`},
 		"expired signature": {long, long, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour), Expiry: now.Add(-time.Hour)},
 			policy.ReasonExpiredSignature, "the signature expired"},
 	}

@@ -169,9 +169,11 @@ func (p *Prefetcher) allowed(r *http.Request) error {
 	u := r.URL
 	switch {
 	case len(u.String()) > maxAddress:
-		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the address of a revocation responder is longer than %d bytes", maxAddress))
+		return verify.Permanent(policy.ReasonLimitExceeded,
+			fmt.Errorf("the address of a revocation responder is longer than %d bytes", maxAddress))
 	case (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || (r.Method != http.MethodGet && r.Method != http.MethodPost):
-		return verify.Permanent(policy.ReasonRevocationHostNotAllowed, fmt.Errorf("revocation responder %.100q cannot be asked: only http and https can", u.Redacted()))
+		return verify.Permanent(policy.ReasonRevocationHostNotAllowed,
+			fmt.Errorf("revocation responder %.100q cannot be asked: only http and https can", u.Redacted()))
 	case !p.hosts.Contain(u):
 		return verify.Permanent(policy.ReasonRevocationHostNotAllowed, fmt.Errorf("revocation responder %.100q is not one that may be asked; "+
 			"a cluster admin can allow it with --egress-host", u.Host))

@@ -27,7 +27,8 @@ func ExamplePattern_Match() {
 		fmt.Println(err)
 		return
 	}
-	for _, text := range []string{"registry.example.com/team-a/app:1", "registry.example.com/team-ab/app:1", "registry.example.com.attacker.example/team-a/app:1"} {
+	for _, text := range []string{"registry.example.com/team-a/app:1", "registry.example.com/team-ab/app:1",
+		"registry.example.com.attacker.example/team-a/app:1"} {
 		ref, err := image.Parse(text)
 		fmt.Println(text, err == nil && pattern.Match(ref))
 	}

@@ -120,7 +120,8 @@ func checkName(name string) error {
 		return nil
 	}
 	// RFC 6761, section 6.3, and the names in /etc/hosts of common distributions.
-	others := []string{"localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"}
+	others := []string{"localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6", "localhost6.localdomain6",
+		"ip6-localhost", "ip6-loopback"}
 	if strings.HasSuffix(name, "."+localhost) || slices.Contains(others, name) {
 		return fmt.Errorf("%.80q is another name for the local host: write localhost", name)
 	}

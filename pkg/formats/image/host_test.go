@@ -106,7 +106,8 @@ func TestRefusesOtherSpellingsOfAHost(t *testing.T) {
 }
 
 func TestAWildcardMatchesALabelOfADNSName(t *testing.T) {
-	for _, pattern := range []string{"*.0.0.1/**", "*.10.0.0.1/**", "*.0x1:5000/**", "*.localhost/**", "*.example.com:0443/**", "*.doc\u212Aer.io/**", "*./**", "*.*.com/**", "*.com/**", "*.localhost.localdomain/**"} {
+	for _, pattern := range []string{"*.0.0.1/**", "*.10.0.0.1/**", "*.0x1:5000/**", "*.localhost/**", "*.example.com:0443/**", "*.doc\u212Aer.io/**", "*./**",
+		"*.*.com/**", "*.com/**", "*.localhost.localdomain/**"} {
 		_, err := image.ParsePattern(pattern)
 		require.Error(t, err, pattern)
 	}
@@ -166,7 +167,8 @@ func spellings() []string {
 	for _, net := range []uint32{10, 127, 8} {
 		all := net<<24 | 1
 		hosts = append(hosts, fmt.Sprintf("%d.0.0.1", net), fmt.Sprintf("%d.1", net), fmt.Sprintf("%d.0.1", net), fmt.Sprintf("0%o.0.0.1", net),
-			fmt.Sprintf("%d.0.0.01", net), fmt.Sprintf("%#x.0.0.1", net), fmt.Sprintf("%#X.0x0.0.1", net), fmt.Sprint(all), fmt.Sprintf("%#x", all), fmt.Sprintf("0%o", all))
+			fmt.Sprintf("%d.0.0.01", net), fmt.Sprintf("%#x.0.0.1", net), fmt.Sprintf("%#X.0x0.0.1", net), fmt.Sprint(all), fmt.Sprintf("%#x", all),
+			fmt.Sprintf("0%o", all))
 	}
 	var all []string
 	for _, host := range hosts {
@@ -232,7 +234,8 @@ func inetAton(host string) (string, bool) {
 func TestParseIsIdempotentAndInjective(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) (string, image.Reference) {
-			s := rapid.OneOf(rapid.SampledFrom(spellings()), rapid.StringMatching(`[a-zA-Z0-9][a-zA-Z0-9.-]{0,8}(:[0-9]{1,6})?`)).Draw(t, label+" host") + rapid.SampledFrom([]string{"/app", "/library/app", "/team/app", "/app/app"}).Draw(t, label+" path") +
+			s := rapid.OneOf(rapid.SampledFrom(spellings()), rapid.StringMatching(`[a-zA-Z0-9][a-zA-Z0-9.-]{0,8}(:[0-9]{1,6})?`)).Draw(t, label+" host") +
+				rapid.SampledFrom([]string{"/app", "/library/app", "/team/app", "/app/app"}).Draw(t, label+" path") +
 				rapid.SampledFrom([]string{"", ":latest", ":v1", "@" + someDigest, ":v1@" + someDigest}).Draw(t, label+" tag")
 			ref, err := image.Parse(s)
 			if err != nil {

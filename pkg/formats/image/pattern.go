@@ -48,7 +48,8 @@ func ParsePattern(s string) (Pattern, error) {
 		return Pattern{}, fmt.Errorf("image pattern %q: host %q: %w", s, host, err)
 	}
 	if !isHost(of.text) {
-		return Pattern{}, fmt.Errorf(`image pattern %q: %q is not a registry host (no dot, no port); for Docker Hub write "docker.io/%s"`, s, of.text, s)
+		return Pattern{},
+			fmt.Errorf(`image pattern %q: %q is not a registry host (no dot, no port); for Docker Hub write "docker.io/%s"`, s, of.text, s)
 	}
 	p := Pattern{host: of, segments: strings.Split(repository, "/")}
 	if of.text == dockerHub && len(p.segments) == 1 && p.segments[0] != anySegments {

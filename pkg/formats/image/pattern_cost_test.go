@@ -12,11 +12,13 @@ import (
 func hostile() (patterns, repositories []string) {
 	patterns = []string{
 		"r.io/" + strings.Repeat("**/", 31) + "b", "r.io/**/" + strings.Repeat("*a*/", 30) + "b", "r.io/" + strings.Repeat("**/*/", 15) + "**/b",
-		"r.io/**/" + strings.Repeat("*a", 240) + "*b/x", "r.io/*" + strings.Repeat("a*", 240) + "b", "r.io/" + strings.Repeat("*/", 31) + "*", "r.io/**/" + strings.Repeat("a*a/", 30) + "a*", "r.io/**",
+		"r.io/**/" + strings.Repeat("*a", 240) + "*b/x", "r.io/*" + strings.Repeat("a*", 240) + "b", "r.io/" + strings.Repeat("*/", 31) + "*",
+		"r.io/**/" + strings.Repeat("a*a/", 30) + "a*", "r.io/**",
 		"r.io/" + strings.Repeat("a/", 31) + "a", "**", "*.r.io/**/a",
 	}
 	repositories = []string{
-		strings.Repeat("a/", 127) + "a", strings.Repeat("a", 255), strings.Repeat("aaaa/", 50) + "aaaa", strings.Repeat("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/", 7) + "a", "a",
+		strings.Repeat("a/", 127) + "a", strings.Repeat("a", 255), strings.Repeat("aaaa/", 50) + "aaaa",
+		strings.Repeat("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/", 7) + "a", "a",
 	}
 	return patterns, repositories
 }
@@ -36,7 +38,8 @@ func TestNoPatternTakesMoreStepsThanItsCost(t *testing.T) {
 		}
 	}
 	require.Greater(t, most, 3000, "the patterns are hostile")
-	for text, cost := range map[string]int{"**": 1, "registry.example.com/team-a/**": 2, "registry.example.com/team-a/app": 3, "registry.example.com/team-*/**": 3} {
+	for text, cost := range map[string]int{"**": 1, "registry.example.com/team-a/**": 2, "registry.example.com/team-a/app": 3,
+		"registry.example.com/team-*/**": 3} {
 		pattern, err := ParsePattern(text)
 		require.NoError(t, err)
 		require.Equal(t, cost, pattern.Cost(), text)

@@ -32,16 +32,22 @@ type Reference struct {
 func Parse(s string) (Reference, error) {
 	switch {
 	case strings.TrimSpace(s) == "": // OpenShift's image triggers start from " "
-		return Reference{}, errors.New("the image reference is empty: a Deployment or an operator's template may leave it to a webhook that fills it in for pods, but it cannot be verified before")
+		return Reference{},
+			errors.New("the image reference is empty: a Deployment or an operator's template may leave it to a webhook that fills it in for pods, " +
+				"but it cannot be verified before")
 	case len(s) > MaxLength:
 		return Reference{}, fmt.Errorf("the image reference is %d bytes long, the limit is %d", len(s), MaxLength)
 	case strings.HasPrefix(s, "["):
 		// An IPv6 host begins with a bracket too. Telling it from a namespace tag would
 		// be a guess, so both are refused.
-		return Reference{}, fmt.Errorf("image reference %.80q begins with %q, which is reserved for the namespace tag; an IPv6 address cannot be a registry host, use a DNS name", s, "[")
+		return Reference{},
+			fmt.Errorf("image reference %.80q begins with %q, which is reserved for the namespace tag; an IPv6 address cannot be a registry host, "+
+				"use a DNS name", s, "[")
 	}
 	if isID(s) {
-		return Reference{}, fmt.Errorf("image reference %.80q is an image ID, which names no registry: a node runs whatever it has under that ID; use host/repository:tag or host/repository@sha256:…", s)
+		return Reference{},
+			fmt.Errorf("image reference %.80q is an image ID, which names no registry: a node runs whatever it has under that ID; use "+
+				"host/repository:tag or host/repository@sha256:…", s)
 	}
 	canonical, err := withCanonicalHost(s)
 	if err != nil {
@@ -199,7 +205,9 @@ func (t Template) For(r Reference) (Reference, error) {
 	path := strings.NewReplacer(placeRepository, r.Repository, placeRegistry, strings.ReplaceAll(r.Host, ":", "_")).Replace(t.path)
 	made, err := Parse(t.host + "/" + path)
 	if err != nil || made.Digest != "" || made.Name() != t.host+"/"+path && made.Name() != dockerHub+"/library/"+path {
-		return Reference{}, fmt.Errorf("%.80q does not make a repository at %s for %.80q: it has to be lower-case segments with / between them", t.path, t.host, r.Name())
+		return Reference{},
+			fmt.Errorf("%.80q does not make a repository at %s for %.80q: it has to be lower-case segments with / between them", t.path,
+				t.host, r.Name())
 	}
 	return Reference{Host: made.Host, Repository: made.Repository}, nil
 }

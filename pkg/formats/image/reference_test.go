@@ -104,7 +104,8 @@ func TestNormaliseHost(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"nginx", "r.example.com:443/a/b:v1@" + someDigest, "[x]y", "a@sha256:", "%2f", "é", ":443/a",
-		"r.example.com:0443/a", "REGISTRY-1.docker.io:443/nginx", "registry.hub.docker.com/a/b", "127.1/a", "0x7f.0.0.1:5000/a", "doc\u212Aer.io/a", "a.localhost/a", "registry:443/a"} {
+		"r.example.com:0443/a", "REGISTRY-1.docker.io:443/nginx", "registry.hub.docker.com/a/b", "127.1/a", "0x7f.0.0.1:5000/a", "doc\u212Aer.io/a", "a.localhost/a",
+		"registry:443/a"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

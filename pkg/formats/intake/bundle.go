@@ -26,7 +26,9 @@ func Bundle(data []byte, needs Vouchers) (*protobundle.Bundle, error) {
 	if err := protojson.Unmarshal(data, read); err != nil {
 		return nil, malformed("is not a Sigstore bundle")
 	}
-	return read, checkMaterial(read.GetVerificationMaterial(), needs, strings.HasSuffix(read.GetMediaType(), "v0.3+json") || strings.HasSuffix(read.GetMediaType(), "version=0.3"))
+	return read,
+		checkMaterial(read.GetVerificationMaterial(), needs, strings.HasSuffix(read.GetMediaType(), "v0.3+json") ||
+			strings.HasSuffix(read.GetMediaType(), "version=0.3"))
 }
 
 // Material drops everything that needs does not name, and refuses certificates, log entries

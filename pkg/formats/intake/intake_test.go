@@ -60,7 +60,8 @@ func entryAt(index int, body string) string {
 
 // hashedrekord returns the body of a log entry with a key.
 func hashedrekord(key []byte) string {
-	return fmt.Sprintf(`{"apiVersion":"0.0.1","kind":"hashedrekord","spec":{"data":{"hash":{"algorithm":"sha256","value":"00"}},"signature":{"content":"AA==","publicKey":{"content":%q}}}}`,
+	return fmt.Sprintf(`{"apiVersion":"0.0.1","kind":"hashedrekord","spec":{"data":{"hash":{"algorithm":"sha256","value":"00"}},"signature":{"content":"AA==",`+
+		`"publicKey":{"content":%q}}}}`,
 		base64.StdEncoding.EncodeToString(key))
 }
 
@@ -143,7 +144,8 @@ func timestampWith(data []byte) string {
 func TestReadsWhatSigningToolsWrite(t *testing.T) {
 	leaf := certificate(t, "leaf", nil, nil)
 	body := hashedrekord(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf}))
-	data := bundleWith(`,"tlogEntries":[` + entryWith(body) + `],"timestampVerificationData":{"rfc3161Timestamps":[` + timestampWith(response(token(t, 1, leaf))) + `]}`)
+	data := bundleWith(`,"tlogEntries":[` + entryWith(body) + `],"timestampVerificationData":{"rfc3161Timestamps":[` +
+		timestampWith(response(token(t, 1, leaf))) + `]}`)
 	both, err := intake.Bundle(data, intake.Vouchers{Log: true, Time: true})
 	require.NoError(t, err)
 	require.Len(t, both.GetVerificationMaterial().GetTlogEntries(), 1)
@@ -259,7 +261,8 @@ func TestRefusesKeysThatAreSlowToVerifyWith(t *testing.T) {
 	_, err = intake.Certificate(largest)
 	require.NoError(t, err)
 	v2 := func(member string, raw []byte) string {
-		return fmt.Sprintf(`{"apiVersion":"0.0.2","kind":"hashedrekord","spec":{"hashedRekordV002":{"data":{},"signature":{"content":"AA==","verifier":{%q:{"rawBytes":%q}}}}}}`,
+		return fmt.Sprintf(`{"apiVersion":"0.0.2","kind":"hashedrekord","spec":{"hashedRekordV002":{"data":{},"signature":{"content":"AA==",`+
+			`"verifier":{%q:{"rawBytes":%q}}}}}}`,
 			member, base64.StdEncoding.EncodeToString(raw))
 	}
 	block, _ := pem.Decode(large)
@@ -268,17 +271,18 @@ func TestRefusesKeysThatAreSlowToVerifyWith(t *testing.T) {
 		body  string
 		limit bool
 	}{
-		"an RSA key of 8193 bits":             {hashedrekord(large), true},
-		"an RSA key with a long exponent":     {hashedrekord(publicPEM(t, rsaKey(2048, 1<<31+1))), true},
-		"an RSA key with a huge exponent":     {hashedrekord(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: exponent})), false},
-		"the second of two keys":              {hashedrekord(append(publicPEM(t, rsaKey(2048, 3)), large...)), true},
-		"many keys":                           {hashedrekord([]byte(strings.Repeat(string(publicPEM(t, rsaKey(1024, 3))), 11))), true},
-		"a certificate's key":                 {hashedrekord(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tooLarge})), true},
-		"no key":                              {hashedrekord([]byte("x")), false},
-		"a key of Rekor v2":                   {v2("publicKey", block.Bytes), true},
-		"a certificate of Rekor v2":           {v2("x509Certificate", tooLarge), true},
-		"a verifier of a dsse entry":          {`{"apiVersion":"0.0.1","kind":"dsse","spec":{"signatures":[{"signature":"","verifier":"` + encoded + `"}]}}`, true},
-		"a key of an intoto entry":            {`{"apiVersion":"0.0.2","kind":"intoto","spec":{"content":{"envelope":{"signatures":[{"publicKey":"` + encoded + `"}]}}}}`, true},
+		"an RSA key of 8193 bits":         {hashedrekord(large), true},
+		"an RSA key with a long exponent": {hashedrekord(publicPEM(t, rsaKey(2048, 1<<31+1))), true},
+		"an RSA key with a huge exponent": {hashedrekord(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: exponent})), false},
+		"the second of two keys":          {hashedrekord(append(publicPEM(t, rsaKey(2048, 3)), large...)), true},
+		"many keys":                       {hashedrekord([]byte(strings.Repeat(string(publicPEM(t, rsaKey(1024, 3))), 11))), true},
+		"a certificate's key":             {hashedrekord(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tooLarge})), true},
+		"no key":                          {hashedrekord([]byte("x")), false},
+		"a key of Rekor v2":               {v2("publicKey", block.Bytes), true},
+		"a certificate of Rekor v2":       {v2("x509Certificate", tooLarge), true},
+		"a verifier of a dsse entry":      {`{"apiVersion":"0.0.1","kind":"dsse","spec":{"signatures":[{"signature":"","verifier":"` + encoded + `"}]}}`, true},
+		"a key of an intoto entry": {`{"apiVersion":"0.0.2","kind":"intoto","spec":{"content":{"envelope":{"signatures":[{"publicKey":"` + encoded +
+			`"}]}}}}`, true},
 		"two signatures of an intoto entry":   {`{"apiVersion":"0.0.2","kind":"intoto","spec":{"content":{"envelope":{"signatures":[{},{}]}}}}`, true},
 		"two signatures of a dsse entry":      {`{"apiVersion":"0.0.1","kind":"dsse","spec":{"signatures":[{},{}]}}`, true},
 		"a proposed envelope with signatures": {`{"apiVersion":"0.0.1","kind":"dsse","spec":{"proposedContent":{"envelope":"{}","verifiers":["AA=="]}}}`, false},

@@ -56,10 +56,11 @@ func TestManifestsAreReadOneWay(t *testing.T) {
 		"null":                                             {"null", "", false},
 		"trailing data":                                    {manifestWith("") + "{}", "", false},
 		"a layer without a digest":                         {`{"schemaVersion":2,"layers":[{}]}`, "", false},
-		"1001 layers":                                      {`{"schemaVersion":2,"layers":[` + strings.Repeat(descriptor("a/b", "")+",", 1000) + descriptor("a/b", "") + `]}`, "", true},
-		"a long annotation":                                {manifestWith(`,"annotations":{"a":"` + strings.Repeat("x", 64<<10) + `"}`), "", true},
-		"many annotations":                                 {manifestWith(`,"annotations":{` + names(65) + `}`), "", true},
-		"many names":                                       {manifestWith(`,"new":{` + names(129) + `}`), "", true},
+		"1001 layers": {`{"schemaVersion":2,"layers":[` + strings.Repeat(descriptor("a/b", "")+",", 1000) +
+			descriptor("a/b", "") + `]}`, "", true},
+		"a long annotation": {manifestWith(`,"annotations":{"a":"` + strings.Repeat("x", 64<<10) + `"}`), "", true},
+		"many annotations":  {manifestWith(`,"annotations":{` + names(65) + `}`), "", true},
+		"many names":        {manifestWith(`,"new":{` + names(129) + `}`), "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := intake.Manifest([]byte(c.content), c.mediaType)
@@ -86,19 +87,20 @@ func TestADocumentOfTwoKindsIsNoIndex(t *testing.T) {
 		content, mediaType string
 		limit              bool
 	}{
-		"config":                     {indexWith(`,"config":{}`), "", false},
-		"layers":                     {indexWith(`,"layers":[]`), "", false},
-		"LAYERS":                     {indexWith(`,"LAYERS":[]`), "", false},
-		"fsLayers":                   {indexWith(`,"fsLayers":[]`), "", false},
-		"blobs":                      {indexWith(`,"blobs":[]`), "", false},
-		"manifests twice":            {indexWith(`,"Manifests":[]`), "", false},
-		"a manifest by its type":     {indexWith(`,"mediaType":"` + ocispec.MediaTypeImageManifest + `"`), "", false},
-		"a list by its type":         {indexWith(`,"mediaType":"` + dockerList + `"`), "", false},
-		"stated to be a manifest":    {indexWith(""), ocispec.MediaTypeImageManifest, false},
-		"an index in it":             {strings.Replace(indexWith(""), ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, 1), "", false},
-		"an entry without a type":    {strings.Replace(indexWith(""), ocispec.MediaTypeImageManifest, "", 1), "", false},
-		"no manifest":                {`{"schemaVersion":2,"manifests":[]}`, "", true},
-		"more manifests than wanted": {`{"schemaVersion":2,"manifests":[` + descriptor(ocispec.MediaTypeImageManifest, "") + "," + descriptor(ocispec.MediaTypeImageManifest, "") + `]}`, "", true},
+		"config":                  {indexWith(`,"config":{}`), "", false},
+		"layers":                  {indexWith(`,"layers":[]`), "", false},
+		"LAYERS":                  {indexWith(`,"LAYERS":[]`), "", false},
+		"fsLayers":                {indexWith(`,"fsLayers":[]`), "", false},
+		"blobs":                   {indexWith(`,"blobs":[]`), "", false},
+		"manifests twice":         {indexWith(`,"Manifests":[]`), "", false},
+		"a manifest by its type":  {indexWith(`,"mediaType":"` + ocispec.MediaTypeImageManifest + `"`), "", false},
+		"a list by its type":      {indexWith(`,"mediaType":"` + dockerList + `"`), "", false},
+		"stated to be a manifest": {indexWith(""), ocispec.MediaTypeImageManifest, false},
+		"an index in it":          {strings.Replace(indexWith(""), ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, 1), "", false},
+		"an entry without a type": {strings.Replace(indexWith(""), ocispec.MediaTypeImageManifest, "", 1), "", false},
+		"no manifest":             {`{"schemaVersion":2,"manifests":[]}`, "", true},
+		"more manifests than wanted": {`{"schemaVersion":2,"manifests":[` + descriptor(ocispec.MediaTypeImageManifest, "") + "," +
+			descriptor(ocispec.MediaTypeImageManifest, "") + `]}`, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mediaType := c.mediaType

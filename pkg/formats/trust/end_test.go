@@ -69,14 +69,18 @@ func TestOnlyTheLastOfEachAuthorityAndKindOfLogEnds(t *testing.T) {
 		logs        map[string]*root.TransparencyLog
 		due         []string
 	}{
-		"one authority that lasts":                     {authorities: []root.CertificateAuthority{authority("a", far, time.Time{})}},
-		"a retired authority beside its successor":     {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day)), authority("a", far, time.Time{})}},
-		"a retired authority with another address":     {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day)), authority("b", far, time.Time{})}},
-		"only a retired authority":                     {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day))}, due: []string{`CA "a"`}},
-		"a certificate that ends before its period":    {authorities: []root.CertificateAuthority{authority("a", near, now.Add(500*day))}, due: []string{`CA "a"`}},
-		"one of two parties that ends soon":            {authorities: []root.CertificateAuthority{authority("a", near, time.Time{}), authority("b", far, time.Time{})}, due: []string{`CA "a"`}},
+		"one authority that lasts": {authorities: []root.CertificateAuthority{authority("a", far, time.Time{})}},
+		"a retired authority beside " +
+			"its successor": {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day)), authority("a", far, time.Time{})}},
+		"a retired authority with " +
+			"another address": {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day)), authority("b", far, time.Time{})}},
+		"only a retired authority":                  {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day))}, due: []string{`CA "a"`}},
+		"a certificate that ends before its period": {authorities: []root.CertificateAuthority{authority("a", near, now.Add(500*day))}, due: []string{`CA "a"`}},
+		"one of two parties " +
+			"that ends soon": {authorities: []root.CertificateAuthority{authority("a", near, time.Time{}), authority("b", far, time.Time{})}, due: []string{`CA "a"`}},
 		"a log that ends soon beside one that goes on": {logs: map[string]*root.TransparencyLog{"1": log(now.Add(day)), "2": log(time.Time{})}},
-		"the last log ends soon":                       {logs: map[string]*root.TransparencyLog{"1": log(now.Add(-day)), "2": log(now.Add(day))}, due: []string{"last transparency log"}},
+		"the last log ends soon": {logs: map[string]*root.TransparencyLog{"1": log(now.Add(-day)), "2": log(now.Add(day))},
+			due: []string{"last transparency log"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, c.authorities, nil, nil, c.logs)
@@ -95,7 +99,8 @@ func TestOnlyTheLastOfEachAuthorityAndKindOfLogEnds(t *testing.T) {
 func TestTimestampAuthoritiesEndWithTheirLeaf(t *testing.T) {
 	now := time.Now()
 	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, nil, nil, []root.TimestampingAuthority{
-		&root.SigstoreTimestampingAuthority{URI: "https://tsa.example.com", Root: certificate(t, "far", now.Add(1000*day)), Leaf: certificate(t, "near", now.Add(20*day))},
+		&root.SigstoreTimestampingAuthority{URI: "https://tsa.example.com", Root: certificate(t, "far", now.Add(1000*day)),
+			Leaf: certificate(t, "near", now.Add(20*day))},
 	}, nil)
 	require.NoError(t, err)
 	ends := trust.RootEnds(made)

@@ -46,7 +46,8 @@ func parsePublicKey(b *pem.Block) (PublicKey, error) {
 	case "RSA PUBLIC KEY":
 		key, err = x509.ParsePKCS1PublicKey(b.Bytes)
 	case "CERTIFICATE":
-		return PublicKey{}, errors.New("found a certificate, want " + wantedKeys + "; extract its key with: openssl x509 -pubkey -noout -in CERTIFICATE")
+		return PublicKey{},
+			errors.New("found a certificate, want " + wantedKeys + "; extract its key with: openssl x509 -pubkey -noout -in CERTIFICATE")
 	default:
 		return PublicKey{}, fmt.Errorf("found a %.40q block, want %s", b.Type, wantedKeys)
 	}

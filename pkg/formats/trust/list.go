@@ -46,7 +46,8 @@ func (l *RevocationList) About(certificate, issuer *x509.Certificate) bool {
 	case l.userOnly && certificate.IsCA, l.authorityOnly && !certificate.IsCA:
 		return false
 	}
-	return len(l.addresses) == 0 || slices.ContainsFunc(l.addresses, func(address string) bool { return slices.Contains(certificate.CRLDistributionPoints, address) })
+	return len(l.addresses) == 0 ||
+		slices.ContainsFunc(l.addresses, func(address string) bool { return slices.Contains(certificate.CRLDistributionPoints, address) })
 }
 
 // Parsed returns the parsed list.
@@ -87,7 +88,9 @@ func NewRevocationList(parsed *x509.RevocationList) (*RevocationList, error) {
 			return nil, fmt.Errorf("the revocation list of %.100q only has changes (a delta list); use the complete one", issuer)
 		case oidDistributionPoint:
 			if !list.narrow(extension.Value) {
-				return nil, fmt.Errorf("the revocation list of %.100q is for some reasons, other issuers or attribute certificates only; use the complete one", issuer)
+				return nil,
+					fmt.Errorf("the revocation list of %.100q is for some reasons, other issuers or attribute certificates only; use the complete one",
+						issuer)
 			}
 		}
 	}
@@ -164,7 +167,9 @@ func ListEnds(lists []*RevocationList) []End {
 	ends := make([]End, 0, len(lists))
 	for _, list := range lists {
 		quarter := list.NextUpdate.Sub(list.ThisUpdate) / 4
-		ends = append(ends, End{Part: fmt.Sprintf("revocation list of %.100q", list.Issuer.String()), At: list.NextUpdate.UTC(), Notice: min(max(quarter, minListNotice), Notice)})
+		ends = append(ends,
+			End{Part: fmt.Sprintf("revocation list of %.100q", list.Issuer.String()), At: list.NextUpdate.UTC(),
+				Notice: min(max(quarter, minListNotice), Notice)})
 	}
 	return ends
 }

@@ -89,17 +89,22 @@ func TestListsThatAreNotCompleteAreRefused(t *testing.T) {
 	_, err = trust.ParseRevocationLists([]byte("# of the CA\n" + good + good))
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ text, says string }{
-		"nothing":             {"", "found nothing"},
-		"a certificate":       {string(ca.CertificatePEM), "found a \"CERTIFICATE\" block"},
-		"a private key":       {string(ca.KeyPEM), "private key"},
-		"rubbish":             {"-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n", "damaged"},
-		"changes only":        {list(fixture.ListOptions{Extensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 27}, Critical: true, Value: []byte{2, 1, 1}}}}), "delta list"},
-		"some reasons":        {list(fixture.ListOptions{Extensions: extension(t, point{Reasons: asn1.BitString{Bytes: []byte{0x40}, BitLength: 2}})}), "some reasons"},
-		"other issuers":       {list(fixture.ListOptions{Extensions: extension(t, point{Indirect: true})}), "other issuers"},
-		"attributes":          {list(fixture.ListOptions{Extensions: extension(t, point{AttributeOnly: true})}), "attribute certificates"},
-		"a point of no name":  {list(fixture.ListOptions{Extensions: extension(t, point{Point: asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0, IsCompound: true}})}), "use the complete one"},
-		"a damaged extension": {list(fixture.ListOptions{Extensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Value: []byte{1}}}}), "use the complete one"},
-		"too many":            {strings.Repeat(good, trust.MaxLists+1), "more than 16"},
+		"nothing":       {"", "found nothing"},
+		"a certificate": {string(ca.CertificatePEM), "found a \"CERTIFICATE\" block"},
+		"a private key": {string(ca.KeyPEM), "private key"},
+		"rubbish":       {"-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n", "damaged"},
+		"changes only": {
+			list(fixture.ListOptions{Extensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 27}, Critical: true, Value: []byte{2, 1, 1}}}}), "delta list"},
+		"some reasons": {list(fixture.ListOptions{Extensions: extension(t, point{Reasons: asn1.BitString{Bytes: []byte{0x40}, BitLength: 2}})}),
+			"some reasons"},
+		"other issuers": {list(fixture.ListOptions{Extensions: extension(t, point{Indirect: true})}), "other issuers"},
+		"attributes":    {list(fixture.ListOptions{Extensions: extension(t, point{AttributeOnly: true})}), "attribute certificates"},
+		"a point of no name": {
+			list(fixture.ListOptions{Extensions: extension(t, point{Point: asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0, IsCompound: true}})}),
+			"use the complete one"},
+		"a damaged extension": {list(fixture.ListOptions{Extensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Value: []byte{1}}}}),
+			"use the complete one"},
+		"too many": {strings.Repeat(good, trust.MaxLists+1), "more than 16"},
 	} {
 		_, err := trust.ParseRevocationLists([]byte(c.text))
 		require.ErrorContains(t, err, c.says, name)

@@ -168,14 +168,15 @@ func TestRefusesWhatIsNotAStrongPublicKey(t *testing.T) {
 		"trailing DER":           {encode("PUBLIC KEY", append(bytes.Clone(der), 0)), "damaged or unknown key"},
 		"private key, wrong tag": {encode("PUBLIC KEY", pkcs8), "PEM block 1: the key is damaged, or is no public key"},
 		"empty block":            {encode("PUBLIC KEY", nil), "the key is damaged, or is no public key"},
-		"a byte that is wrong":   {good + encode("PUBLIC KEY", append([]byte{der[0], der[1] + 1}, der[2:]...)), "PEM block 2: the key is damaged, or is no public key"},
-		"P-224":                  {publicPEM(t, ecdsaKey(t, elliptic.P224()).Public()), "ECDSA P-224"},
-		"RSA 1024":               {publicPEM(t, &rsaKey(t, 1024).PublicKey), "1024-bit RSA"},
-		"huge RSA":               {publicPEM(t, &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537}), "16384-bit RSA"},
-		"X25519":                 {publicPEM(t, agreement.PublicKey()), "X25519"},
-		"weak after strong":      {good + publicPEM(t, &rsaKey(t, 1024).PublicKey), "PEM block 2"},
-		"too many":               {strings.Repeat(good, MaxKeys+1), "more than 16"},
-		"too large":              {good + strings.Repeat("\n", maxKeysInput), "want at most 65536"},
+		"a byte that is wrong": {good + encode("PUBLIC KEY", append([]byte{der[0], der[1] + 1}, der[2:]...)),
+			"PEM block 2: the key is damaged, or is no public key"},
+		"P-224":             {publicPEM(t, ecdsaKey(t, elliptic.P224()).Public()), "ECDSA P-224"},
+		"RSA 1024":          {publicPEM(t, &rsaKey(t, 1024).PublicKey), "1024-bit RSA"},
+		"huge RSA":          {publicPEM(t, &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537}), "16384-bit RSA"},
+		"X25519":            {publicPEM(t, agreement.PublicKey()), "X25519"},
+		"weak after strong": {good + publicPEM(t, &rsaKey(t, 1024).PublicKey), "PEM block 2"},
+		"too many":          {strings.Repeat(good, MaxKeys+1), "more than 16"},
+		"too large":         {good + strings.Repeat("\n", maxKeysInput), "want at most 65536"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := ParsePublicKeys([]byte(tt.text))

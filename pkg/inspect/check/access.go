@@ -55,7 +55,8 @@ func (v *view) grants() map[string][]grant {
 // writes reports whether rules let somebody change an object.
 func writes(rules []rbacv1.PolicyRule, group, resource, name string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return covers(r.APIGroups, group) && covers(r.Resources, resource) && (len(r.ResourceNames) == 0 || name == "" || slices.Contains(r.ResourceNames, name)) &&
+		return covers(r.APIGroups, group) && covers(r.Resources, resource) &&
+			(len(r.ResourceNames) == 0 || name == "" || slices.Contains(r.ResourceNames, name)) &&
 			slices.ContainsFunc([]string{"update", "patch", "delete", "create"}, func(verb string) bool { return covers(r.Verbs, verb) })
 	})
 }
@@ -119,8 +120,10 @@ func withinReach(v *view, add func(resource.Finding)) {
 		if strings.HasPrefix(f.Field, "spec.source") {
 			first = "compare its status.fingerprints with your own keys and certificates first, because the command keeps what is there now"
 		}
-		add(resource.Finding{ID: TrustWithinReach, Severity: resource.Error, Object: f.Resource, Message: fmt.Sprintf("%s may change %s by %s", who, f.Object, through.ObjectRef),
-			Why: "they can, through " + f.Field + ", " + strings.TrimPrefix(f.Allows, "so "), Fix: first, Command: inlined(f, v.Resources), Keep: f.Fix})
+		add(resource.Finding{ID: TrustWithinReach, Severity: resource.Error, Object: f.Resource,
+			Message: fmt.Sprintf("%s may change %s by %s", who, f.Object, through.ObjectRef),
+			Why:     "they can, through " + f.Field + ", " + strings.TrimPrefix(f.Allows, "so "), Fix: first,
+			Command: inlined(f, v.Resources), Keep: f.Fix})
 	}
 }
 
@@ -158,7 +161,8 @@ func inlined(f resource.Exposure, resources []v1beta1.Object) string {
 	path := "/" + strings.ReplaceAll(parentOf(f.Field), ".", "/")
 	template := fmt.Sprintf(`[{"op":"replace","path":%q,"value":{"inline":{{printf "%%q" %s}}}}]`, path, decoded)
 	return fmt.Sprintf("kubectl get %s %s --namespace=%s --output=go-template=%s | kubectl patch %s --type=json --patch-file=/dev/stdin",
-		strings.ToLower(f.Object.Kind), resource.ShellWord(f.Object.Name), resource.ShellWord(f.Object.Namespace), resource.ShellWord(template), into)
+		strings.ToLower(f.Object.Kind), resource.ShellWord(f.Object.Name), resource.ShellWord(f.Object.Namespace),
+		resource.ShellWord(template), into)
 }
 
 // parentOf returns the field that has a reference and can have the trust material instead.
@@ -191,7 +195,8 @@ func keyOf(o v1beta1.Object, field string) string {
 
 // everybody are the subjects that include everyone.
 func everybody(s rbacv1.Subject) bool {
-	return s.Kind == rbacv1.GroupKind && slices.Contains([]string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}, s.Name) ||
+	return s.Kind == rbacv1.GroupKind &&
+		slices.Contains([]string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}, s.Name) ||
 		s.Kind == rbacv1.UserKind && s.Name == "system:anonymous"
 }
 
@@ -205,9 +210,11 @@ func broad(v *view, add func(resource.Finding)) {
 				continue
 			}
 			s := g.subjects[at]
-			add(resource.Finding{ID: BroadAccess, Severity: resource.Error, Object: g.ObjectRef, Message: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
+			add(resource.Finding{ID: BroadAccess, Severity: resource.Error, Object: g.ObjectRef,
+				Message: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
 				Why:     "anyone who can reach the API server decides which images are trusted",
-				Command: g.patch(operation{"test", "/subjects/" + strconv.Itoa(at) + "/name", s.Name}, operation{Op: "remove", Path: "/subjects/" + strconv.Itoa(at)})})
+				Command: g.patch(operation{"test", "/subjects/" + strconv.Itoa(at) + "/name", s.Name},
+					operation{Op: "remove", Path: "/subjects/" + strconv.Itoa(at)})})
 		}
 	}
 }

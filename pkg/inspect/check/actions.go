@@ -60,7 +60,8 @@ func ReadStopped(ctx context.Context, c client.Reader, namespace string, now tim
 // [Inventory.Actions], whether the namespace is exempt from Gatekeeper, and which entries of exemptImages
 // are never asked about. Without permission to read constraints, which most teams lack, only labels exempt,
 // and every other action is "". An error means that the API server did not answer.
-func ReadActions(ctx context.Context, c client.Reader) (func(name string, labels map[string]string) (action string, exempt bool, images []string), error) {
+func ReadActions(ctx context.Context,
+	c client.Reader) (func(name string, labels map[string]string) (action string, exempt bool, images []string), error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
 	r.foreign(SourceConstraints, "constraints.gatekeeper.sh", "v1beta1", constraintKind, "verifiedimages", &r.into.Constraints)
 	if err := cmp.Or(r.failed, ctx.Err()); err != nil {

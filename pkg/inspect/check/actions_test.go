@@ -25,27 +25,36 @@ func TestTheStrongestConstraintThatMatchesAllPodsOfANamespaceCounts(t *testing.T
 		return unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	}
 	scoped := made("scoped", map[string]any{})
-	scoped.Object["spec"].(map[string]any)["scopedEnforcementActions"] = []any{map[string]any{"action": "warn", "enforcementPoints": []any{map[string]any{"name": "validation.gatekeeper.sh"}}}}
+	scoped.Object["spec"].(map[string]any)["scopedEnforcementActions"] = []any{
+		map[string]any{"action": "warn", "enforcementPoints": []any{map[string]any{"name": "validation.gatekeeper.sh"}}}}
 	list := func(names ...any) []any { return names }
 	for name, c := range map[string]struct {
 		constraints []unstructured.Unstructured
 		shop, bank  string
 	}{
-		"no constraint":                 {nil, ActionNone, ActionNone},
-		"one that denies":               {[]unstructured.Unstructured{made("", map[string]any{})}, ActionDeny, ActionDeny},
-		"the stronger of two":           {[]unstructured.Unstructured{made("dryrun", map[string]any{}), made("warn", map[string]any{"namespaces": list("sh*")})}, ActionWarn, ActionDryRun},
-		"scoped actions":                {[]unstructured.Unstructured{scoped}, ActionWarn, ActionWarn},
-		"an excluded namespace":         {[]unstructured.Unstructured{made("deny", map[string]any{"excludedNamespaces": list("*ank")})}, ActionDeny, ActionNone},
-		"a selector of namespaces":      {[]unstructured.Unstructured{made("deny", map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "bank"}}})}, ActionNone, ActionDeny},
-		"only some pods":                {[]unstructured.Unstructured{made("deny", map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}})}, ActionNone, ActionNone},
-		"cluster-scoped objects":        {[]unstructured.Unstructured{made("deny", map[string]any{"scope": "Cluster"})}, ActionNone, ActionNone},
-		"no pods":                       {[]unstructured.Unstructured{made("deny", map[string]any{"kinds": list(map[string]any{"apiGroups": list("apps"), "kinds": list("Deployment")})})}, ActionNone, ActionNone},
+		"no constraint":   {nil, ActionNone, ActionNone},
+		"one that denies": {[]unstructured.Unstructured{made("", map[string]any{})}, ActionDeny, ActionDeny},
+		"the stronger of two": {[]unstructured.Unstructured{made("dryrun", map[string]any{}), made("warn", map[string]any{"namespaces": list("sh*")})},
+			ActionWarn, ActionDryRun},
+		"scoped actions":        {[]unstructured.Unstructured{scoped}, ActionWarn, ActionWarn},
+		"an excluded namespace": {[]unstructured.Unstructured{made("deny", map[string]any{"excludedNamespaces": list("*ank")})}, ActionDeny, ActionNone},
+		"a selector of namespaces": {
+			[]unstructured.Unstructured{
+				made("deny", map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "bank"}}})},
+			ActionNone, ActionDeny},
+		"only some pods": {
+			[]unstructured.Unstructured{made("deny", map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}})}, ActionNone, ActionNone},
+		"cluster-scoped objects": {[]unstructured.Unstructured{made("deny", map[string]any{"scope": "Cluster"})}, ActionNone, ActionNone},
+		"no pods": {
+			[]unstructured.Unstructured{made("deny", map[string]any{"kinds": list(map[string]any{"apiGroups": list("apps"), "kinds": list("Deployment")})})},
+			ActionNone, ActionNone},
 		"a word that nobody knows":      {[]unstructured.Unstructured{made("later", map[string]any{})}, ActionNone, ActionNone},
 		"a part in the middle of names": {[]unstructured.Unstructured{made("deny", map[string]any{"namespaces": list("*an*")})}, ActionNone, ActionDeny},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := &Inventory{Constraints: c.constraints, Unread: map[Source]Unread{}, Namespaces: []corev1.Namespace{
-				{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, {ObjectMeta: metav1.ObjectMeta{Name: "bank"}}, {ObjectMeta: metav1.ObjectMeta{Name: "free", Labels: map[string]string{v1beta1.LabelGatekeeperIgnore: "x"}}}}}
+				{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, {ObjectMeta: metav1.ObjectMeta{Name: "bank"}},
+				{ObjectMeta: metav1.ObjectMeta{Name: "free", Labels: map[string]string{v1beta1.LabelGatekeeperIgnore: "x"}}}}}
 			require.Equal(t, map[string]string{"shop": c.shop, "bank": c.bank, "free": ActionNone}, i.Actions())
 		})
 	}

@@ -105,22 +105,26 @@ func noAnswer(v *view, add func(resource.Finding)) {
 		if failed == 0 || silent && !known {
 			continue
 		}
-		f := resource.Finding{ID: NoAnswer, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, Command: v.onServe("rollout restart"),
-			Keep: "if it happens again, find the cause with kubectl describe pods and kubectl logs --previous"}
+		f := resource.Finding{ID: NoAnswer, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace},
+			Command: v.onServe("rollout restart"),
+			Keep:    "if it happens again, find the cause with kubectl describe pods and kubectl logs --previous"}
 		if v.serve != nil {
 			f.Object = v.serve.ObjectRef
 		}
 		switch {
 		case !silent:
-			f.Message = fmt.Sprintf("%d of %d requests to %s got no answer within %s, so a replica does not answer", failed, a.Asked, a.Host, a.Within)
+			f.Message = fmt.Sprintf("%d of %d requests to %s got no answer within %s, so a replica does not answer", failed, a.Asked,
+				a.Host, a.Within)
 			if v.serve != nil {
-				f.Message = fmt.Sprintf("%d of %d requests to %s got no answer within %s: not all of its %d replicas answer", failed, a.Asked, a.Host, a.Within, v.serve.replicas)
+				f.Message = fmt.Sprintf("%d of %d requests to %s got no answer within %s: not all of its %d replicas answer", failed, a.Asked, a.Host,
+					a.Within, v.serve.replicas)
 			}
 			f.Why = "a share of new pods is delayed, and then " + v.without(a)
 		case a.Silent == 0:
 			f.Message, f.Why = fmt.Sprintf("nothing answers at %s: %s", a.Host, a.Why), "every new pod is "+v.without(a)
 		default:
-			f.Message, f.Why = fmt.Sprintf("nothing answers at %s within %s, though something accepts connections", a.Host, a.Within), "every new pod is "+v.without(a)
+			f.Message, f.Why = fmt.Sprintf("nothing answers at %s within %s, though something accepts connections", a.Host, a.Within),
+				"every new pod is "+v.without(a)
 			if a.Service != (types.NamespacedName{}) {
 				f.Message = fmt.Sprintf("nothing answers at %s within %s", a.Host, a.Within)
 			}

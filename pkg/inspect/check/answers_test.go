@@ -15,7 +15,8 @@ import (
 
 // ofService are answers of the Service of a sound installation.
 func ofService(a check.Answers) check.Answers {
-	a.Place = check.Place{Host: "landwaiter.landwaiter-system.svc:443", Service: types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}, Port: "443"}
+	a.Place = check.Place{Host: "landwaiter.landwaiter-system.svc:443", Service: types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"},
+		Port: "443"}
 	a.Asked, a.Within = 8, 6*time.Second
 	return a
 }
@@ -30,13 +31,18 @@ func TestWhatBecomesOfPodsIsSaidAsItIs(t *testing.T) {
 		change  func(*check.Inventory)
 		says    string
 	}{
-		"it hangs":   {hangs, func(*check.Inventory) {}, "nothing answers at landwaiter.landwaiter-system.svc:443 within 6s: every new pod is refused where a constraint denies"},
-		"it is gone": {gone, func(*check.Inventory) {}, "nothing answers at landwaiter.landwaiter-system.svc:443: connection refused: every new pod is refused where a constraint denies"},
+		"it hangs": {hangs, func(*check.Inventory) {}, "nothing answers at landwaiter.landwaiter-system.svc:443 within 6s: every new pod is refused where a " +
+			"constraint denies"},
+		"it is gone": {gone, func(*check.Inventory) {}, "nothing answers at landwaiter.landwaiter-system.svc:443: connection refused: every new pod is refused " +
+			"where a constraint denies"},
 		"one of two hangs": {ofService(check.Answers{Answered: 5, Silent: 3}), func(*check.Inventory) {},
-			"3 of 8 requests to landwaiter.landwaiter-system.svc:443 got no answer within 6s: not all of its 2 replicas answer: a share of new pods is delayed, and then refused where a constraint denies"},
-		"the API server gives up first":       {hangs, open, "every new pod is admitted unverified, because the webhook has failurePolicy Ignore and gives up before Gatekeeper"},
+			"3 of 8 requests to landwaiter.landwaiter-system.svc:443 got no answer within 6s: not all of its 2 replicas answer: a share of new pods is delayed, and " +
+				"then refused where a constraint denies"},
+		"the API server gives up first": {hangs, open, "every new pod is admitted unverified, because the webhook has failurePolicy Ignore and gives up " +
+			"before Gatekeeper"},
 		"Gatekeeper knows before it gives up": {gone, open, "every new pod is refused where a constraint denies"},
-		"Gatekeeper gives up first":           {hangs, func(i *check.Inventory) { open(i); i.Validating[0].Webhooks[1].TimeoutSeconds = pointer(int32(5)) }, "every new pod is refused where a constraint denies"},
+		"Gatekeeper gives up first": {hangs, func(i *check.Inventory) { open(i); i.Validating[0].Webhooks[1].TimeoutSeconds = pointer(int32(5)) },
+			"every new pod is refused where a constraint denies"},
 		"constraints only warn": {hangs, func(i *check.Inventory) {
 			i.Constraints[0].Object["spec"] = map[string]any{"enforcementAction": "warn"}
 		}, "every new pod is admitted unverified, because nothing denies"},

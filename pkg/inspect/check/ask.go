@@ -104,7 +104,8 @@ func (a *Asker) send(ctx context.Context, at Place) (reply, string) {
 // directly sends a request as Gatekeeper does, but without a certificate, which ends the request once
 // the server has answered.
 func directly(ctx context.Context, at Place) (reply, string) {
-	client, err := rest.HTTPClientFor(&rest.Config{Host: "https://" + at.Host, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}) // other findings are about the certificate
+	// other findings are about the certificate
+	client, err := rest.HTTPClientFor(&rest.Config{Host: "https://" + at.Host, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	if err != nil {
 		return unreached, err.Error()
 	}
@@ -154,7 +155,8 @@ func (a *Asker) through(ctx context.Context, at Place) (reply, string) {
 	if err != nil {
 		return unreached, err.Error()
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("api/v1/namespaces", at.Service.Namespace, "services", proxied(at), "proxy/").String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		address.JoinPath("api/v1/namespaces", at.Service.Namespace, "services", proxied(at), "proxy/").String(), nil)
 	if err != nil {
 		return unreached, err.Error()
 	}
@@ -234,7 +236,8 @@ func (r *reader) answers() (wait func()) {
 // renewal returns when the Lease was renewed, the zero time if that cannot be read.
 func (r *reader) renewal() time.Time {
 	lease := &coordinationv1.Lease{}
-	if err := r.client.Get(r.ctx, types.NamespacedName{Namespace: r.into.Namespace, Name: leaseName}, lease); err != nil || lease.Spec.RenewTime == nil {
+	if err := r.client.Get(r.ctx, types.NamespacedName{Namespace: r.into.Namespace, Name: leaseName}, lease); err != nil ||
+		lease.Spec.RenewTime == nil {
 		return time.Time{}
 	}
 	return lease.Spec.RenewTime.Time

@@ -133,7 +133,8 @@ func TestAServiceIsAskedThroughTheAPIServer(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
-			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Message: message})
+			_ = json.NewEncoder(w).
+				Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Message: message})
 		}
 	}
 	for name, c := range map[string]struct {
@@ -143,13 +144,15 @@ func TestAServiceIsAskedThroughTheAPIServer(t *testing.T) {
 		missing string
 	}{
 		"a pod that wants a certificate": {status(503, "error trying to reach service: remote error: tls: certificate required"), patience, Answers{Answered: 1}, ""},
-		"a pod that answers anyone":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }, patience, Answers{Answered: 1}, ""},
-		"a pod whose process ended":      {status(503, "error trying to reach service: dial tcp 10.0.0.7:8443: connect: connection refused"), briefly, Answers{Refused: 1}, ""},
-		"no pod that is ready":           {status(503, `no endpoints available for service "landwaiter"`), briefly, Answers{Refused: 1}, ""},
-		"no Service":                     {status(404, `services "landwaiter" not found`), briefly, Answers{Refused: 1}, ""},
-		"a network that is closed":       {status(503, "error trying to reach service: dial tcp 10.0.0.7:8443: i/o timeout"), patience, Answers{}, ""},
-		"a process that is stopped":      {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, briefly, Answers{Silent: 1}, ""},
-		"nobody who may ask":             {status(403, "forbidden"), patience, Answers{}, "get services/proxy https:landwaiter:443 in namespace landwaiter-system"},
+		"a pod that answers anyone": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }, patience,
+			Answers{Answered: 1}, ""},
+		"a pod whose process ended": {status(503, "error trying to reach service: dial tcp 10.0.0.7:8443: connect: connection refused"), briefly,
+			Answers{Refused: 1}, ""},
+		"no pod that is ready":      {status(503, `no endpoints available for service "landwaiter"`), briefly, Answers{Refused: 1}, ""},
+		"no Service":                {status(404, `services "landwaiter" not found`), briefly, Answers{Refused: 1}, ""},
+		"a network that is closed":  {status(503, "error trying to reach service: dial tcp 10.0.0.7:8443: i/o timeout"), patience, Answers{}, ""},
+		"a process that is stopped": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, briefly, Answers{Silent: 1}, ""},
+		"nobody who may ask":        {status(403, "forbidden"), patience, Answers{}, "get services/proxy https:landwaiter:443 in namespace landwaiter-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +163,8 @@ func TestAServiceIsAskedThroughTheAPIServer(t *testing.T) {
 			}))
 			t.Cleanup(api.Close)
 			a := &Asker{config: &rest.Config{Host: api.URL}, within: c.within, again: time.Millisecond}
-			got, missing := a.ask(t.Context(), Place{Host: "landwaiter.landwaiter-system.svc:443", Service: types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}, Port: "443"}, 1)
+			got, missing := a.ask(t.Context(),
+				Place{Host: "landwaiter.landwaiter-system.svc:443", Service: types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}, Port: "443"}, 1)
 			require.Equal(t, c.missing, missing)
 			require.Equal(t, []int{c.want.Answered, c.want.Refused, c.want.Silent}, []int{got.Answered, got.Refused, got.Silent}, got.Why)
 		})
@@ -175,7 +179,8 @@ func installed(t *testing.T, host string, runs bool) client.Client {
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	require.NoError(t, v1beta1.AddToScheme(scheme))
 	foreign := func(group, version, kind, name string, spec map[string]any) *unstructured.Unstructured {
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}}
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": kind,
+			"metadata": map[string]any{"name": name}, "spec": spec}}
 		scheme.AddKnownTypeWithName(o.GroupVersionKind(), &unstructured.Unstructured{})
 		list := o.GroupVersionKind()
 		list.Kind += "List"
@@ -186,7 +191,8 @@ func installed(t *testing.T, host string, runs bool) client.Client {
 	var reads atomic.Int32 // places are asked at the same time
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "landwaiter-system", Name: "landwaiter"}}
 	deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = &replicas, []corev1.Container{{Args: []string{"serve"}}}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "landwaiter-system", Name: leaseName}, Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "landwaiter-system", Name: leaseName},
+		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}}}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(deployment, lease,
 		foreign("externaldata.gatekeeper.sh", "v1beta1", "Provider", defaultProvider, map[string]any{"url": "https://" + host + "/v1/verdict", "timeout": int64(3)}),
 		foreign("constraints.gatekeeper.sh", "v1beta1", constraintKind, "verified-images", map[string]any{})).WithInterceptorFuncs(interceptor.Funcs{

@@ -27,9 +27,10 @@ func Bindable(roles []rbacv1.ClusterRole, release string) []string {
 // installation's. No setting of the chart can name roles of Kubernetes with more permissions.
 func (g Guardrails) bindable(text string) string {
 	usual := []string{"admin", "edit", "view", ShippedRelease + "-reconciler", ShippedRelease + "-reference-reader"}
-	if len(g.Bindable) <= len(usual) || !slices.Equal(g.Bindable[:len(usual)], usual) || slices.ContainsFunc(g.Bindable[len(usual):], func(name string) bool {
-		return name == "cluster-admin" || len(validation.IsDNS1123Subdomain(name)) > 0
-	}) {
+	if len(g.Bindable) <= len(usual) || !slices.Equal(g.Bindable[:len(usual)], usual) ||
+		slices.ContainsFunc(g.Bindable[len(usual):], func(name string) bool {
+			return name == "cluster-admin" || len(validation.IsDNS1123Subdomain(name)) > 0
+		}) {
 		return text
 	}
 	listed := func(roles []string) string { return "['" + strings.Join(roles, "', '") + "']" }

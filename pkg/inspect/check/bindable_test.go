@@ -27,16 +27,21 @@ func TestAGuardrailWithTheRolesThatTheOperatorMayBindIsNotChanged(t *testing.T) 
 			if len(named) > 0 && replaced != v.Expression {
 				v.Expression = replaced
 				last := len(named) - 1
-				v.MessageExpression = strings.ReplaceAll(v.MessageExpression, " and landwaiter-reference-reader", strings.Join(append([]string{", landwaiter-reference-reader"}, named[:last]...), ", ")+" and "+named[last])
+				v.MessageExpression = strings.ReplaceAll(v.MessageExpression, " and landwaiter-reference-reader",
+					strings.Join(append([]string{", landwaiter-reference-reader"}, named[:last]...), ", ")+" and "+named[last])
 				changes++
 			}
 		}
 		require.Equal(t, min(1, len(named)), changes)
 		role := rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-operator"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"x"}, Resources: []string{"x"}, Verbs: []string{"get"}},
-			{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"}, ResourceNames: append(slices.Clone(usual), bindable...)}}}
-		g := Guardrails{Policies: policies, Release: types.NamespacedName{Namespace: ShippedNamespace, Name: ShippedRelease}, ClusterResources: ShippedNamespace, Operated: true,
-			Bindings: []admissionv1.ValidatingAdmissionPolicyBinding{{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "landwaiter-operator-guardrail", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}}},
+			{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"},
+				ResourceNames: append(slices.Clone(usual), bindable...)}}}
+		g := Guardrails{Policies: policies, Release: types.NamespacedName{Namespace: ShippedNamespace, Name: ShippedRelease}, ClusterResources: ShippedNamespace,
+			Operated: true,
+			Bindings: []admissionv1.ValidatingAdmissionPolicyBinding{
+				{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "landwaiter-operator-guardrail",
+					ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}}},
 			Bindable: Bindable([]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, role}, ShippedRelease)}
 		var found []string
 		for _, f := range g.Faults("operator-guardrail") {

@@ -28,7 +28,8 @@ func words(t *testing.T, command string) []string {
 func TestNoKeyThatAResourceNamesGetsOutOfItsQuotes(t *testing.T) {
 	for _, key := range []string{"cosign.pub", "k'$(touch hole)'", "`touch hole`", "k\"; touch hole", "%s%d", "k\nnext", "a'b", "{{.data}}"} {
 		t.Run(key, func(t *testing.T) {
-			store := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTrustStore}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "keys"}}
+			store := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTrustStore},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "keys"}}
 			store.Spec.Source.SecretKeyRef = &v1beta1.KeyReference{Name: "keys", Key: key}
 			found := resource.Exposures(store)
 			require.Len(t, found, 1)
@@ -42,7 +43,8 @@ func TestNoKeyThatAResourceNamesGetsOutOfItsQuotes(t *testing.T) {
 				require.Empty(t, (&view{Inventory: &Inventory{}}).renewal(store))
 				return
 			}
-			require.Contains(t, words(t, command), `--output=go-template=[{"op":"replace","path":"/spec/source","value":{"inline":{{printf "%q" (index .data "cosign.pub" | base64decode)}}}}]`)
+			require.Contains(t, words(t, command), `--output=go-template=[{"op":"replace","path":"/spec/source","value":{"inline":{{printf "%q" (index .data `+
+				`"cosign.pub" | base64decode)}}}}]`)
 			renewed := words(t, (&view{Inventory: &Inventory{}}).renewal(store))
 			require.Contains(t, renewed, `--output=go-template={"stringData":{"cosign.pub":{{printf "%q" (index .data "new.pem")}}}}`)
 		})

@@ -51,14 +51,17 @@ func template(v *view, add func(resource.Finding)) {
 	ref := policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}
 	at := slices.IndexFunc(v.Templates, func(o unstructured.Unstructured) bool { return o.GetName() == templateName })
 	if at < 0 {
-		add(resource.Finding{ID: NoTemplate, Severity: resource.Error, Object: ref, Message: "it does not exist", Why: "without it, there can be no constraint, and Gatekeeper never asks Landwaiter", Command: apply})
+		add(resource.Finding{ID: NoTemplate, Severity: resource.Error, Object: ref, Message: "it does not exist",
+			Why: "without it, there can be no constraint, and Gatekeeper never asks Landwaiter", Command: apply})
 		return
 	}
 	if regoOf(&v.Templates[at]) == libraryRego() {
 		return
 	}
-	add(resource.Finding{ID: TemplateChanged, Severity: resource.Warning, Object: ref, Message: "its Rego differs from this version of the library",
-		Why: "what this Rego admits was not tested", Command: apply, Keep: "library/verified-images/template.yaml, wherever you apply it from"})
+	add(resource.Finding{ID: TemplateChanged, Severity: resource.Warning, Object: ref,
+		Message: "its Rego differs from this version of the library",
+		Why:     "what this Rego admits was not tested", Command: apply,
+		Keep: "library/verified-images/template.yaml, wherever you apply it from"})
 }
 
 // regoOf returns the text of all Rego of a template.
@@ -82,8 +85,9 @@ func regoOf(o *unstructured.Unstructured) string {
 // constraints looks for a constraint that denies in all namespaces that may not be exempt.
 func constraints(v *view, add func(resource.Finding)) {
 	if len(v.Constraints) == 0 {
-		add(resource.Finding{ID: NoConstraint, Severity: resource.Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}, Message: "there is no constraint of kind " + constraintKind,
-			Why: "Gatekeeper never asks Landwaiter, so every image is admitted", Command: applyConstraint})
+		add(resource.Finding{ID: NoConstraint, Severity: resource.Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName},
+			Message: "there is no constraint of kind " + constraintKind,
+			Why:     "Gatekeeper never asks Landwaiter, so every image is admitted", Command: applyConstraint})
 		return
 	}
 	var denying []*unstructured.Unstructured
@@ -100,8 +104,10 @@ func constraints(v *view, add func(resource.Finding)) {
 	if len(pods) == 0 {
 		c := denying[0]
 		entry := operation{"add", "/spec/match/kinds/-", map[string]any{"apiGroups": []string{""}, "kinds": []string{"Pod"}}}
-		add(resource.Finding{ID: ConstraintKinds, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: "no constraint that denies matches Pods",
-			Why: "anyone who creates a Pod directly, or through a kind that is not matched, can run any image", Command: constraintOf(c).patch(entry), Keep: "spec.match.kinds of the constraint"})
+		add(resource.Finding{ID: ConstraintKinds, Severity: resource.Error, Object: constraintOf(c).ObjectRef,
+			Message: "no constraint that denies matches Pods",
+			Why:     "anyone who creates a Pod directly, or through a kind that is not matched, can run any image",
+			Command: constraintOf(c).patch(entry), Keep: "spec.match.kinds of the constraint"})
 		return
 	}
 	v.constraintLimits(pods, add)
@@ -132,8 +138,11 @@ func (v *view) imagesExempt(pods []*unstructured.Unstructured, add func(resource
 	if len(kept) > 0 {
 		operations = operation{"replace", "/spec/parameters/exemptImages", kept}
 	}
-	add(resource.Finding{ID: ImagesExempt, Severity: resource.Warning, Object: constraintOf(fewest).ObjectRef, Message: "spec.parameters.exemptImages leaves out " + named(images),
-		Why: "these images are admitted unverified in every namespace, whatever policies say", Command: constraintOf(fewest).patch(operations), Keep: "spec.parameters.exemptImages of the constraint"})
+	add(resource.Finding{ID: ImagesExempt, Severity: resource.Warning, Object: constraintOf(fewest).ObjectRef,
+		Message: "spec.parameters.exemptImages leaves out " + named(images),
+		Why:     "these images are admitted unverified in every namespace, whatever policies say",
+		Command: constraintOf(fewest).patch(operations),
+		Keep:    "spec.parameters.exemptImages of the constraint"})
 }
 
 // nothingDenied is the finding if no constraint denies. It keeps a constraint whose name says
@@ -150,8 +159,9 @@ func (v *view) nothingDenied() resource.Finding {
 		keep = "spec.enforcementAction of the constraint"
 	}
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
-	return resource.Finding{ID: NothingDenied, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
-		Why: "violations are only listed or warned about, so every image is admitted", Command: command, Keep: keep}
+	return resource.Finding{ID: NothingDenied, Severity: resource.Error, Object: constraintOf(c).ObjectRef,
+		Message: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
+		Why:     "violations are only listed or warned about, so every image is admitted", Command: command, Keep: keep}
 }
 
 // constraintLimits finds what all constraints exclude: each has some limit, and together they
@@ -172,8 +182,9 @@ func (v *view) constraintLimits(pods []*unstructured.Unstructured, add func(reso
 			widest = i
 		}
 	}
-	add(resource.Finding{ID: ConstraintExempt, Severity: resource.Error, Object: constraintOf(pods[widest]).ObjectRef, Message: "no constraint denies everywhere; this one is limited by " + strings.Join(said[widest], ", "),
-		Why: "objects outside the match are admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"})
+	add(resource.Finding{ID: ConstraintExempt, Severity: resource.Error, Object: constraintOf(pods[widest]).ObjectRef,
+		Message: "no constraint denies everywhere; this one is limited by " + strings.Join(said[widest], ", "),
+		Why:     "objects outside the match are admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"})
 }
 
 // limits returns the fields of spec.match by which a constraint excludes something that may

@@ -29,7 +29,8 @@ func matches(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, group, reso
 		return slices.Contains(list, value) || slices.Contains(list, "*")
 	}
 	return slices.ContainsFunc(p.Spec.MatchConstraints.ResourceRules, func(r admissionv1.NamedRuleWithOperations) bool {
-		return has(r.APIGroups, group) && has(r.Resources, resource) && (slices.Contains(r.Operations, admissionv1.Create) || slices.Contains(r.Operations, admissionv1.OperationAll))
+		return has(r.APIGroups, group) && has(r.Resources, resource) &&
+			(slices.Contains(r.Operations, admissionv1.Create) || slices.Contains(r.Operations, admissionv1.OperationAll))
 	})
 }
 
@@ -49,18 +50,21 @@ func cost(t *testing.T, expression string, input map[string]any) (value any, uni
 }
 
 // An API server evaluates a guardrail that reads Tenants once for each of them, and there
-// may be hundreds (of Stores and TrustStores, only those of the request's namespace count): it must not match what is frequent, and what else everybody does must end
+// may be hundreds (of Stores and TrustStores, only those of the request's namespace count): it must not match what is
+// frequent, and what else everybody does must end
 // at its first condition, for little.
 func TestTenantsCostRequestsThatEverybodyMakesNextToNothing(t *testing.T) {
 	const most = 60 // of CEL's units, a Tenant; an API server allows 10,000,000 a policy
 	all, err := check.ShippedGuardrails(check.ShippedNamespace)
 	require.NoError(t, err)
-	tenant := map[string]any{"metadata": map[string]any{"name": "t"}, "spec": map[string]any{"homeNamespace": "t", "namespacePrefix": "t-", "namespaces": []any{"a", "b"}}}
+	tenant := map[string]any{"metadata": map[string]any{"name": "t"},
+		"spec": map[string]any{"homeNamespace": "t", "namespacePrefix": "t-", "namespaces": []any{"a", "b"}}}
 	for _, c := range []struct {
 		group, resource string
 		frequent        bool
 	}{
-		{"", "pods", true}, {"", "configmaps", true}, {"", "secrets", true}, {"", "events", true}, {"apps", "replicasets", true}, {"coordination.k8s.io", "leases", true},
+		{"", "pods", true}, {"", "configmaps", true}, {"", "secrets", true}, {"", "events", true}, {"apps", "replicasets", true},
+		{"coordination.k8s.io", "leases", true},
 		{"", "namespaces", false}, {"rbac.authorization.k8s.io", "rolebindings", false},
 	} {
 		request := map[string]any{"params": tenant, "object": map[string]any{"metadata": map[string]any{"name": "free", "labels": map[string]any{"a": "b"}}},

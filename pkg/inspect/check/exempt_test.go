@@ -15,7 +15,8 @@ import (
 )
 
 func TestABrokenResourceInAnExemptNamespaceIsANote(t *testing.T) {
-	store := &v1beta1.Store{TypeMeta: metav1.TypeMeta{Kind: "Store"}, ObjectMeta: named("kube-system", "s"), Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}}}
+	store := &v1beta1.Store{TypeMeta: metav1.TypeMeta{Kind: "Store"}, ObjectMeta: named("kube-system", "s"),
+		Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}}}
 	store.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "wrong"}}
 	home := &v1beta1.Tenant{TypeMeta: metav1.TypeMeta{Kind: "Tenant"}, ObjectMeta: named("", "t"), Spec: v1beta1.TenantSpec{HomeNamespace: "kube-system"}}
 	for name, c := range map[string]struct {

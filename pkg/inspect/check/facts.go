@@ -42,12 +42,21 @@ func redisCLI(line string) func(*view) string {
 
 func factRows() []factRow {
 	return []factRow{
-		{RedisUnreachable, resource.Warning, "replicas share no verdicts: each verifies every image itself, and answers take longer", "bring back Redis, or the network from Landwaiter's pods to it", restartRedis, "the Secret with the URL of Redis, and the network to it"},
-		{RedisPermissions, resource.Warning, "each denied command fails, and the cache helps less", "", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
-		{RedisEviction, resource.Warning, "a full Redis refuses new entries instead of dropping old ones", "", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
-		{ClockSkew, resource.Warning, "signatures, certificates and exceptions expire too early or too late", "", restartServe, "the time service of the pod's node; a restart moves the pod, or shows that the node is fixed"},
-		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", bringBackRegistry, nil, "registries, caBundle and proxy of the ClusterStore that lists it, if the registry has moved"},
-		{ReferrersMissing, resource.Note, "tools list signatures in the tag sha256-… instead: two that sign an image at the same time can lose a signature, and so can a retention rule for tags", "", nil, "the tags sha256-… in retention rules, and one signature at a time for each image"},
+		{RedisUnreachable, resource.Warning, "replicas share no verdicts: each verifies every image itself, and answers take longer",
+			"bring back Redis, or the network from Landwaiter's pods to it", restartRedis,
+			"the Secret with the URL of Redis, and the network to it"},
+		{RedisPermissions, resource.Warning, "each denied command fails, and the cache helps less", "",
+			redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`),
+			"REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
+		{RedisEviction, resource.Warning, "a full Redis refuses new entries instead of dropping old ones", "",
+			redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
+		{ClockSkew, resource.Warning, "signatures, certificates and exceptions expire too early or too late", "", restartServe,
+			"the time service of the pod's node; a restart moves the pod, or shows that the node is fixed"},
+		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", bringBackRegistry, nil,
+			"registries, caBundle and proxy of the ClusterStore that lists it, if the registry has moved"},
+		{ReferrersMissing, resource.Note, "tools list signatures in the tag sha256-… instead: two that sign an image at the same time can lose " +
+			"a signature, and so can a retention rule for tags", "", nil,
+			"the tags sha256-… in retention rules, and one signature at a time for each image"},
 	}
 }
 
@@ -83,7 +92,8 @@ func badFacts(v *view, add func(resource.Finding)) {
 			if !fact.Bad || string(fact.ID) != row.id {
 				continue
 			}
-			finding := resource.Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
+			finding := resource.Finding{ID: row.id, Severity: row.severity,
+				Object:  policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
 				Message: fact.Message, Why: row.why, Fix: row.fix, Keep: row.keep}
 			if undecided := v.undecidedOf(fact.About, false); undecided.Namespace != "" && row.id == RegistryUnreachable {
 				finding.Message += "; " + undecided.String()
@@ -112,9 +122,13 @@ func unknownFacts(v *view) []resource.Unchecked {
 	case len(ids) == 0:
 		return nil
 	case v.Facts == nil:
-		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "only Landwaiter itself can check this, and it has published no results: set the chart's reports.enabled (--reports)"}}
+		return []resource.Unchecked{
+			{IDs: ids, Unpublished: true, Why: "only Landwaiter itself can check this, and it has published no results: set the chart's " +
+				"reports.enabled (--reports)"}}
 	case !v.leaseHeld():
-		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "Landwaiter's last results are out of date, because no replica holds the Lease: read the logs of its pods"}}
+		return []resource.Unchecked{
+			{IDs: ids, Unpublished: true, Why: "Landwaiter's last results are out of date, because no replica holds the Lease: read the " +
+				"logs of its pods"}}
 	}
 	var unchecked []resource.Unchecked
 	for _, id := range ids {
@@ -141,7 +155,8 @@ func (v *view) notPublished(id string) string {
 		}
 		fallthrough
 	case RedisUnreachable:
-		return "Landwaiter checks this only if it uses Redis (--redis-url), and Redis answers and permits INFO; if so, run check again in a minute"
+		return "Landwaiter checks this only if it uses Redis (--redis-url), and Redis answers and permits INFO; if so, run check " +
+			"again in a minute"
 	case RegistryUnreachable:
 		return "Landwaiter checks this only for registries that a ClusterStore lists by name; if one does, run check again in a minute"
 	case ReferrersMissing:

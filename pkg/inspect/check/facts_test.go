@@ -13,8 +13,10 @@ import (
 
 func TestARegistryWithoutReferrersIsANote(t *testing.T) {
 	for bad, want := range map[bool]int{true: 1, false: 0} {
-		v := &view{Inventory: &Inventory{Options: Options{Namespace: "landwaiter-system"}, Now: time.Now(), Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}}},
-			Facts: &resource.Facts{List: []resource.Fact{{ID: ReferrersMissing, Bad: bad, Message: "registry a.example.com lacks the referrers API", About: "a.example.com"}}}}}
+		v := &view{Inventory: &Inventory{Options: Options{Namespace: "landwaiter-system"}, Now: time.Now(),
+			Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}}},
+			Facts: &resource.Facts{
+				List: []resource.Fact{{ID: ReferrersMissing, Bad: bad, Message: "registry a.example.com lacks the referrers API", About: "a.example.com"}}}}}
 		var found []resource.Finding
 		badFacts(v, func(f resource.Finding) { found = append(found, f) })
 		require.Len(t, found, want)
@@ -29,7 +31,8 @@ func TestARegistryWithoutReferrersIsANote(t *testing.T) {
 }
 
 func TestWhatLandwaiterHasNotPublishedSaysWhyAndWhatToDo(t *testing.T) {
-	v := &view{Inventory: &Inventory{Options: Options{Namespace: "landwaiter-system"}, Now: time.Now(), Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}}},
+	v := &view{Inventory: &Inventory{Options: Options{Namespace: "landwaiter-system"}, Now: time.Now(),
+		Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}}},
 		Facts: &resource.Facts{List: []resource.Fact{{ID: ClockSkew}, {ID: RegistryUnreachable}}}}}
 	require.Equal(t, []resource.Unchecked{
 		{IDs: []string{RedisUnreachable, RedisPermissions, RedisEviction}, Unpublished: true,

@@ -53,13 +53,17 @@ func gatekeeperFlags(v *view, add func(resource.Finding)) {
 		}
 		ttl, err := time.ParseDuration(m.last("external-data-provider-response-cache-ttl", defaultCacheTTL.String()))
 		if err == nil && ttl > maxCacheTTL {
-			add(resource.Finding{ID: CacheTTL, Severity: resource.Warning, Object: m.ObjectRef, Message: fmt.Sprintf("Gatekeeper caches answers for %s", ttl),
-				Why: "for that long, each replica repeats its own answers, whatever a changed policy, a revoked key or a new signature says", Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
-				Keep: "Gatekeeper's value externaldataProviderResponseCacheTTL: 10s"})
+			add(resource.Finding{ID: CacheTTL, Severity: resource.Warning, Object: m.ObjectRef,
+				Message: fmt.Sprintf("Gatekeeper caches answers for %s", ttl),
+				Why:     "for that long, each replica repeats its own answers, whatever a changed policy, a revoked key or a new signature says",
+				Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
+				Keep:    "Gatekeeper's value externaldataProviderResponseCacheTTL: 10s"})
 		}
 		if m.last("enable-external-data", "true") == "false" {
-			add(resource.Finding{ID: ExternalDataDisabled, Severity: resource.Error, Object: m.ObjectRef, Message: "Gatekeeper runs with --enable-external-data=false",
-				Why: "it asks no provider: templates that use one fail", Command: m.set("enable-external-data", "true"), Keep: "Gatekeeper's value enableExternalData: true"})
+			add(resource.Finding{ID: ExternalDataDisabled, Severity: resource.Error, Object: m.ObjectRef,
+				Message: "Gatekeeper runs with --enable-external-data=false",
+				Why:     "it asks no provider: templates that use one fail", Command: m.set("enable-external-data", "true"),
+				Keep: "Gatekeeper's value enableExternalData: true"})
 		}
 		servingThreads(m, add)
 		v.exemptable(m, add)
@@ -79,19 +83,24 @@ func servingThreads(m manager, add func(resource.Finding)) {
 		atOnce = fmt.Sprintf("at most %d requests at once", threads)
 	}
 	add(resource.Finding{ID: ServingThreads, Severity: resource.Warning, Object: m.ObjectRef, Message: "Gatekeeper handles " + atOnce,
-		Why: "each pod whose registry does not answer is one of these for about 3 seconds, and pods of other teams wait", Command: m.set("max-serving-threads", strconv.Itoa(servingThreadsToSet)),
-		Keep: fmt.Sprintf("Gatekeeper's value maxServingThreads: %d", servingThreadsToSet)})
+		Why:     "each pod whose registry does not answer is one of these for about 3 seconds, and pods of other teams wait",
+		Command: m.set("max-serving-threads", strconv.Itoa(servingThreadsToSet)),
+		Keep:    fmt.Sprintf("Gatekeeper's value maxServingThreads: %d", servingThreadsToSet)})
 }
 
 // exemptable finds flags that let namespaces carry the label that exempts them.
 func (v *view) exemptable(m manager, add func(resource.Finding)) {
-	for _, f := range []struct{ flag, before, after string }{{"exempt-namespace", "", ""}, {"exempt-namespace-prefix", "", "*"}, {"exempt-namespace-suffix", "*", ""}} {
+	for _, f := range []struct {
+		flag, before, after string
+	}{{"exempt-namespace", "", ""}, {"exempt-namespace-prefix", "", "*"}, {"exempt-namespace-suffix", "*", ""}} {
 		for _, use := range m.flags(f.flag) {
 			if len(v.beyond([]string{f.before + use.value + f.after})) == 0 {
 				continue
 			}
-			add(resource.Finding{ID: ExemptableNamespaces, Severity: resource.Warning, Object: m.ObjectRef, Message: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
-				Why: "anyone who can label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's values controllerManager.exemptNamespaces, exemptNamespacePrefixes and exemptNamespaceSuffixes"})
+			add(resource.Finding{ID: ExemptableNamespaces, Severity: resource.Warning, Object: m.ObjectRef,
+				Message: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
+				Why:     "anyone who can label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...),
+				Keep: "Gatekeeper's values controllerManager.exemptNamespaces, exemptNamespacePrefixes and exemptNamespaceSuffixes"})
 		}
 	}
 }
@@ -128,8 +137,11 @@ func audit(v *view, add func(resource.Finding)) {
 	}) {
 		return
 	}
-	f := resource.Finding{ID: AuditOff, Severity: resource.Warning, Object: all[0].ObjectRef, Message: "no Deployment of Gatekeeper runs the audit",
-		Why: "constraints do not list running pods that would be denied", Command: "helm upgrade gatekeeper gatekeeper/gatekeeper --namespace " + resource.ShellWord(v.gatekeeperNamespace()) + " --reset-then-reuse-values --set disableAudit=false",
+	f := resource.Finding{ID: AuditOff, Severity: resource.Warning, Object: all[0].ObjectRef,
+		Message: "no Deployment of Gatekeeper runs the audit",
+		Why:     "constraints do not list running pods that would be denied",
+		Command: "helm upgrade gatekeeper gatekeeper/gatekeeper --namespace " +
+			resource.ShellWord(v.gatekeeperNamespace()) + " --reset-then-reuse-values --set disableAudit=false",
 		Keep: "Gatekeeper's values disableAudit: false and auditInterval"}
 	for _, m := range all {
 		switch {
@@ -154,7 +166,8 @@ func configs(v *view, add func(resource.Finding)) {
 			processes, _, _ := unstructured.NestedStringSlice(m, "processes")
 			names, _, _ := unstructured.NestedStringSlice(m, "excludedNamespaces")
 			beyond := v.beyond(names)
-			if len(beyond) == 0 || !slices.ContainsFunc(processes, func(p string) bool { return p == "*" || p == "webhook" || p == "mutation-webhook" }) {
+			if len(beyond) == 0 ||
+				!slices.ContainsFunc(processes, func(p string) bool { return p == "*" || p == "webhook" || p == "mutation-webhook" }) {
 				kept = append(kept, entry)
 				continue
 			}

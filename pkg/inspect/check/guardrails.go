@@ -74,9 +74,11 @@ func uncompared(v *view) []resource.Unchecked {
 	if g.Comparable() || !slices.ContainsFunc(GuardrailNames(), func(name string) bool { return g.Policy(name) != nil }) {
 		return nil
 	}
-	why := "the rules of guardrails are only compared if the release and its ServiceAccount are called landwaiter: see docs/reference/findings.md"
+	why := "the rules of guardrails are only compared if the release and its ServiceAccount are called landwaiter: see " +
+		"docs/reference/findings.md"
 	if v.serve == nil {
-		why = fmt.Sprintf("no Deployment of namespace %s runs landwaiter-server serve, so the rules of guardrails cannot be compared: use --landwaiter-account", v.Namespace)
+		why = fmt.Sprintf("no Deployment of namespace %s runs landwaiter-server serve, so the rules of guardrails cannot be compared: use "+
+			"--landwaiter-account", v.Namespace)
 	}
 	return []resource.Unchecked{{IDs: []string{GuardrailChanged}, Why: why}}
 }
@@ -84,7 +86,8 @@ func uncompared(v *view) []resource.Unchecked {
 // guardrails returns the guardrails of the cluster, with their installation as far as serve
 // shows it.
 func (v *view) guardrails() Guardrails {
-	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Bindable: Bindable(v.ClusterRoles, v.fullname()), Release: types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
+	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Bindable: Bindable(v.ClusterRoles, v.fullname()),
+		Release:  types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
 		Operated: slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return p.runs("operate") })}
 	if v.serve == nil || v.serve.account != ShippedRelease {
 		return g
@@ -179,24 +182,31 @@ func (g Guardrails) Faults(name string) (found []resource.Finding) {
 		return found
 	}
 	of := builtin("ValidatingAdmissionPolicy", "", live.Name)
-	bindings := slices.DeleteFunc(slices.Clone(g.Bindings), func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName != live.Name })
+	bindings := slices.DeleteFunc(slices.Clone(g.Bindings), func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
+		return b.Spec.PolicyName != live.Name
+	})
 	if len(bindings) == 0 {
-		add(resource.Finding{ID: GuardrailMissing, Object: of.ObjectRef, Message: "no ValidatingAdmissionPolicyBinding references the guardrail", Command: g.Install(), Keep: keepGuardrails})
+		add(resource.Finding{ID: GuardrailMissing, Object: of.ObjectRef, Message: "no ValidatingAdmissionPolicyBinding references the guardrail",
+			Command: g.Install(), Keep: keepGuardrails})
 		return found
 	}
 	if live.Spec.FailurePolicy != nil && *live.Spec.FailurePolicy != admissionv1.Fail {
-		add(resource.Finding{ID: GuardrailFailsOpen, Object: of.ObjectRef, Message: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy),
+		add(resource.Finding{ID: GuardrailFailsOpen, Object: of.ObjectRef,
+			Message: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy),
 			Command: of.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
 	}
 	if what := g.changed(name, live); what != "" {
-		add(resource.Finding{ID: GuardrailChanged, Object: of.ObjectRef, Message: what, Command: g.Install(), Keep: "use the same version of the command and of the chart"})
+		add(resource.Finding{ID: GuardrailChanged, Object: of.ObjectRef, Message: what, Command: g.Install(),
+			Keep: "use the same version of the command and of the chart"})
 	}
-	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return gap(live, &b) == "" }) { // several add up
+	// several add up
+	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return gap(live, &b) == "" }) {
 		b := bindings[0]
 		bound := builtin("ValidatingAdmissionPolicyBinding", "", b.Name)
 		mended := map[string]any{"validationActions": []string{"Deny"}, "matchResources": nil}
 		if live.Spec.ParamKind != nil {
-			mended["paramRef"] = map[string]any{"name": nil, "namespace": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
+			mended["paramRef"] = map[string]any{"name": nil, "namespace": nil,
+				"selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
 		}
 		add(resource.Finding{ID: GuardrailNotDeny, Object: bound.ObjectRef, Message: "its binding does not deny everywhere: it " + gap(live, &b),
 			Command: bound.merge(map[string]any{"spec": mended})})
@@ -245,14 +255,18 @@ func shippedGuardrails(namespace, clusterResources string) ([]admissionv1.Valida
 		return nil, fmt.Errorf("read the guardrails of this version: %w", err)
 	}
 	text = bytes.ReplaceAll(text, []byte(ShippedNamespace), []byte(namespace))
-	text = bytes.ReplaceAll(text, []byte("https://landwaiter."+namespace+".svc:443/"), []byte("https://landwaiter."+ShippedNamespace+".svc:443/")) // see rules
-	var system []string                                                                                                                            // as the chart lists them
+	// see rules
+	text = bytes.ReplaceAll(text, []byte("https://landwaiter."+namespace+".svc:443/"),
+		[]byte("https://landwaiter."+ShippedNamespace+".svc:443/"))
+	// as the chart lists them
+	var system []string
 	for _, name := range []string{"default", "flux-system", "gatekeeper-system", namespace, clusterResources} {
 		if !slices.Contains(system, "'"+name+"'") {
 			system = append(system, "'"+name+"'")
 		}
 	}
-	text = bytes.ReplaceAll(text, []byte("'default', 'flux-system', 'gatekeeper-system', '"+namespace+"']"), []byte(strings.Join(system, ", ")+"]"))
+	text = bytes.ReplaceAll(text, []byte("'default', 'flux-system', 'gatekeeper-system', '"+namespace+"']"),
+		[]byte(strings.Join(system, ", ")+"]"))
 	var all []admissionv1.ValidatingAdmissionPolicy
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
@@ -284,11 +298,13 @@ func rules(p *admissionv1.ValidatingAdmissionPolicy, address string) string {
 		for _, list := range [][]admissionv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
 			var rules []rule
 			for _, r := range list {
-				rules = append(rules, rule{r.APIGroups, r.APIVersions, r.Resources, r.ResourceNames, r.Operations, filled(r.Scope, admissionv1.AllScopes)})
+				rules = append(rules,
+					rule{r.APIGroups, r.APIVersions, r.Resources, r.ResourceNames, r.Operations, filled(r.Scope, admissionv1.AllScopes)})
 			}
 			constraints = append(constraints, rules)
 		}
-		constraints = append(constraints, selected(m.NamespaceSelector), selected(m.ObjectSelector), filled(m.MatchPolicy, admissionv1.Equivalent))
+		constraints = append(constraints, selected(m.NamespaceSelector), selected(m.ObjectSelector),
+			filled(m.MatchPolicy, admissionv1.Equivalent))
 	}
 	text, err := json.Marshal([]any{constraints, p.Spec.MatchConditions, p.Spec.Variables, p.Spec.Validations, p.Spec.ParamKind})
 	if err != nil {

@@ -73,7 +73,8 @@ func TestABindingThatLeavesAnythingOutIsFound(t *testing.T) {
 			// Several bindings add up.
 			second := b.DeepCopy()
 			second.Name = "second"
-			second.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: b.Spec.PolicyName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}
+			second.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: b.Spec.PolicyName,
+				ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}
 			i.Bindings = append(i.Bindings, *second)
 			require.Empty(t, check.Examine(i, schema.Embedded()).Findings)
 		})

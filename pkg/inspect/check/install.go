@@ -32,7 +32,8 @@ func (v *view) upgrade(values ...string) string {
 }
 
 func upgrade(release types.NamespacedName, values ...string) string {
-	text := fmt.Sprintf("helm upgrade %s charts/landwaiter --install --namespace %s --reset-then-reuse-values", resource.ShellWord(release.Name), resource.ShellWord(release.Namespace))
+	text := fmt.Sprintf("helm upgrade %s charts/landwaiter --install --namespace %s --reset-then-reuse-values",
+		resource.ShellWord(release.Name), resource.ShellWord(release.Namespace))
 	for _, value := range values {
 		text += " --set " + resource.ShellWord(value)
 	}
@@ -45,8 +46,9 @@ const unanswered = "nothing answers Gatekeeper, so every new pod is denied where
 func deployment(v *view, add func(resource.Finding)) {
 	p := v.serve
 	if p == nil {
-		add(resource.Finding{ID: NoLandwaiter, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, Message: "no Deployment in it runs landwaiter-server serve",
-			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-account"})
+		add(resource.Finding{ID: NoLandwaiter, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace},
+			Message: "no Deployment in it runs landwaiter-server serve",
+			Why:     unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-account"})
 		return
 	}
 	switch {
@@ -54,11 +56,15 @@ func deployment(v *view, add func(resource.Finding)) {
 		add(resource.Finding{ID: NoReplicas, Severity: resource.Error, Object: p.ObjectRef, Message: "it has 0 replicas",
 			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	case p.known && p.ready == 0:
-		add(resource.Finding{ID: NoReplicas, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
-			Why: unanswered, Command: v.onServe("rollout restart"), Keep: "if the pods fail again, find the cause with kubectl describe pods and kubectl logs"})
+		add(resource.Finding{ID: NoReplicas, Severity: resource.Error, Object: p.ObjectRef,
+			Message: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
+			Why:     unanswered, Command: v.onServe("rollout restart"), Keep: "if the pods fail again, find the cause with kubectl describe pods " +
+				"and kubectl logs"})
 	case p.replicas < 2:
-		add(resource.Finding{ID: SingleReplica, Severity: resource.Warning, Object: p.ObjectRef, Message: fmt.Sprintf("it has %d replicas", p.replicas),
-			Why: "no pod can be created while this replica restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
+		add(resource.Finding{ID: SingleReplica, Severity: resource.Warning, Object: p.ObjectRef,
+			Message: fmt.Sprintf("it has %d replicas", p.replicas),
+			Why:     "no pod can be created while this replica restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2",
+			Keep: "the chart's value replicas: 2"})
 	}
 	if open, err := strconv.ParseBool(p.last("insecure-no-client-auth", "false")); open || err != nil {
 		ns := v.gatekeeperNamespace()
@@ -66,10 +72,13 @@ func deployment(v *view, add func(resource.Finding)) {
 		use := all[len(all)-1] // the last one counts
 		operations := p.inPlace(use.index, "--insecure-no-client-auth=false")
 		if len(p.flags("client-ca")) == 0 {
-			operations = append(operations, p.added("--client-ca=secret/"+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
+			operations = append(operations, p.added("--client-ca=secret/"+ns+"/gatekeeper-webhook-server-cert"),
+				p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
 		}
-		add(resource.Finding{ID: NoClientAuth, Severity: resource.Warning, Object: p.ObjectRef, Message: "it answers any client, without a client certificate",
-			Why: "anyone who can reach its port can send requests for any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
+		add(resource.Finding{ID: NoClientAuth, Severity: resource.Warning, Object: p.ObjectRef,
+			Message: "it answers any client, without a client certificate",
+			Why:     "anyone who can reach its port can send requests for any namespace, and use up its quota", Command: p.patch(operations...),
+			Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
 	}
 }
 
@@ -82,17 +91,21 @@ func definitions(v *view, add func(resource.Finding)) {
 		}
 	}
 	if len(missing) > 0 {
-		add(resource.Finding{ID: CRDsMissing, Severity: resource.Error, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, Message: "missing: " + named(missing),
-			Why: "until all its kinds exist, Landwaiter does not answer, and images are denied", Command: "kubectl apply --server-side --force-conflicts --kustomize=config/crd", Keep: "the chart's value crds.install: true"})
+		add(resource.Finding{ID: CRDsMissing, Severity: resource.Error,
+			Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, Message: "missing: " + named(missing),
+			Why:     "until all its kinds exist, Landwaiter does not answer, and images are denied",
+			Command: "kubectl apply --server-side --force-conflicts --kustomize=config/crd", Keep: "the chart's value crds.install: true"})
 	}
 	if v.serve == nil || v.serve.version == "" {
 		return
 	}
 	for _, d := range v.Definitions {
 		if version := d.Labels["app.kubernetes.io/version"]; version != "" && version != v.serve.version {
-			add(resource.Finding{ID: VersionSkew, Severity: resource.Warning, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: d.Name},
+			add(resource.Finding{ID: VersionSkew, Severity: resource.Warning,
+				Object:  policy.ObjectRef{Kind: "CustomResourceDefinition", Name: d.Name},
 				Message: fmt.Sprintf("it has version %s, and the Deployment has %s", version, v.serve.version),
-				Why:     "fields that only one of them has are dropped or ignored", Command: v.upgrade("crds.install=true"), Keep: "the chart's value crds.install: true"})
+				Why:     "fields that only one of them has are dropped or ignored", Command: v.upgrade("crds.install=true"),
+				Keep: "the chart's value crds.install: true"})
 			return
 		}
 	}
@@ -103,8 +116,10 @@ func lease(v *view, add func(resource.Finding)) {
 	if v.serve == nil || v.serve.last("leader-elect", "true") == "false" {
 		return
 	}
-	f := resource.Finding{ID: LeaseStale, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Lease", Namespace: v.Namespace, Name: leaseName},
-		Why: "no replica writes statuses or renews certificates, so conditions may be out of date", Command: "kubectl rollout restart " + v.serve.String()}
+	f := resource.Finding{ID: LeaseStale, Severity: resource.Error,
+		Object:  policy.ObjectRef{Kind: "Lease", Namespace: v.Namespace, Name: leaseName},
+		Why:     "no replica writes statuses or renews certificates, so conditions may be out of date",
+		Command: "kubectl rollout restart " + v.serve.String()}
 	switch {
 	case v.Lease == nil:
 		f.Message = "it does not exist"

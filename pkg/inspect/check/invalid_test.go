@@ -38,7 +38,8 @@ func TestAStoredResourceThatTheSchemaRefusesIsNamedOnceWithOrWithoutCondition(t 
 func TestWhatOnlyTheReplicasRefuseIsNamedToo(t *testing.T) {
 	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{Kind: "VerificationPolicy"}, ObjectMeta: named("team-a", "release")}
 	p.Spec.Rules = []v1beta1.PolicyRule{{Action: v1beta1.RuleActionDeny, Images: []string{"**"}}}
-	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: resource.RefusedBySchema + "spec.x is wrong"}}
+	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid",
+		Message: resource.RefusedBySchema + "spec.x is wrong"}}
 	i := sound(t)
 	i.Resources = []v1beta1.Object{p}
 	found := check.Examine(i, schema.Embedded()).Findings

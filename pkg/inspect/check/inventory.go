@@ -132,8 +132,10 @@ var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
 func Read(ctx context.Context, c client.Reader, options Options, now time.Time) (*Inventory, error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: options, Now: now, Unread: map[Source]Unread{}}}
 	i := r.into
-	r.list(SourceWebhooks, "validatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.ValidatingWebhookConfigurationList{}, into(&i.Validating))
-	r.list(SourceWebhooks, "mutatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.MutatingWebhookConfigurationList{}, into(&i.Mutating))
+	r.list(SourceWebhooks, "validatingwebhookconfigurations.admissionregistration.k8s.io", "",
+		&admissionv1.ValidatingWebhookConfigurationList{}, into(&i.Validating))
+	r.list(SourceWebhooks, "mutatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.MutatingWebhookConfigurationList{},
+		into(&i.Mutating))
 	i.Gatekeeper = newView(i).gatekeeperNamespace()
 	r.foreign(SourceProviders, "externaldata.gatekeeper.sh", "v1beta1", "Provider", "providers", &i.Providers)
 	r.foreign(SourceTemplates, "templates.gatekeeper.sh", "v1", "ConstraintTemplate", "constrainttemplates", &i.Templates)
@@ -144,8 +146,10 @@ func Read(ctx context.Context, c client.Reader, options Options, now time.Time) 
 	wait := r.answers()
 	r.list(SourceNamespaces, "namespaces", "", &corev1.NamespaceList{}, into(&i.Namespaces))
 	r.list(SourceNodes, "nodes", "", &corev1.NodeList{}, into(&i.Nodes))
-	r.list(SourceGuardrails, "validatingadmissionpolicies.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyList{}, into(&i.Policies))
-	r.list(SourceGuardrails, "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyBindingList{}, into(&i.Bindings))
+	r.list(SourceGuardrails, "validatingadmissionpolicies.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyList{},
+		into(&i.Policies))
+	r.list(SourceGuardrails, "validatingadmissionpolicybindings.admissionregistration.k8s.io", "",
+		&admissionv1.ValidatingAdmissionPolicyBindingList{}, into(&i.Bindings))
 	r.list(SourceRights, "clusterroles.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleList{}, into(&i.ClusterRoles))
 	r.list(SourceRights, "clusterrolebindings.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleBindingList{}, into(&i.ClusterRoleBindings))
 	r.list(SourceRights, "roles.rbac.authorization.k8s.io", "", &rbacv1.RoleList{}, into(&i.Roles))
@@ -154,7 +158,8 @@ func Read(ctx context.Context, c client.Reader, options Options, now time.Time) 
 	for _, more := range []struct {
 		source Source
 		read   func()
-	}{{SourceDefinitions, r.definitions}, {SourceLease, r.lease}, {SourceOperator, r.operatorLease}, {SourceFacts, r.facts}, {SourceOutages, r.outages}} {
+	}{{SourceDefinitions, r.definitions}, {SourceLease, r.lease}, {SourceOperator, r.operatorLease}, {SourceFacts, r.facts},
+		{SourceOutages, r.outages}} {
 		if r.failed == nil && i.needs(more.source) {
 			more.read()
 		}

@@ -82,15 +82,18 @@ func stuck(v *view, add func(resource.Finding)) {
 			continue
 		}
 		since := tenant.DeletionTimestamp.UTC()
-		f := resource.Finding{ID: TenantStuck, Severity: resource.Error, Object: resource.RefOf(tenant), Message: "it is being deleted since " + since.Format(time.RFC3339) + ", and ",
-			Why: "its people and ServiceAccounts keep their permissions, and the Tenant stays"}
+		f := resource.Finding{ID: TenantStuck, Severity: resource.Error, Object: resource.RefOf(tenant),
+			Message: "it is being deleted since " + since.Format(time.RFC3339) + ", and ",
+			Why:     "its people and ServiceAccounts keep their permissions, and the Tenant stays"}
 		switch takes := v.Now.Sub(since); {
 		case p == nil && !working:
 			f.Message += "no operator runs that finishes it"
-			f.Command, f.Keep = v.command("tenant delete "+resource.ShellWord(tenant.Name)+" --yes"), "if the operator should run, the chart's value operator.enabled: true instead"
+			f.Command, f.Keep = v.command("tenant delete "+resource.ShellWord(tenant.Name)+" --yes"),
+				"if the operator should run, the chart's value operator.enabled: true instead"
 		case p != nil && p.known && p.ready == 0 && !working && takes > startGrace:
 			f.Message += "no replica of the operator is ready"
-			f.Command, f.Keep = "kubectl rollout restart "+p.String(), "if the pods fail again, find the cause with kubectl describe pods and kubectl logs"
+			f.Command, f.Keep = "kubectl rollout restart "+p.String(), "if the pods fail again, find the cause with kubectl describe pods "+
+				"and kubectl logs"
 		case takes > deletionGrace:
 			f.Severity = resource.Warning
 			f.Message += "the operator has not finished"

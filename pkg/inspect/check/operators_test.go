@@ -28,7 +28,8 @@ func goes(name string, since time.Duration, finalizers ...string) *v1beta1.Tenan
 	if since > 0 {
 		tenant.DeletionTimestamp = &metav1.Time{Time: now().Add(-since)}
 	}
-	tenant.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionProvisioned, Status: metav1.ConditionFalse, Reason: "Unfinished", Message: "Kustomization a/a waits for its finalizers"}}
+	tenant.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionProvisioned, Status: metav1.ConditionFalse, Reason: "Unfinished",
+		Message: "Kustomization a/a waits for its finalizers"}}
 	return tenant
 }
 
@@ -61,19 +62,25 @@ func TestATenantWhoseDeletionNobodyFinishesIsFound(t *testing.T) {
 		says      string
 		remedy    string
 	}{
-		"no operator":                          {goes("a", time.Second, finalizer), nil, nil, resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
-		"an operator that was scaled to none":  {goes("a", time.Second, finalizer), []appsv1.Deployment{operating(0, 0)}, renewed(time.Hour), resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
-		"one whose lease has run out":          {goes("a", time.Second, finalizer), nil, renewed(2 * time.Minute), resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
-		"one that has released its lease":      {goes("a", time.Second, finalizer), nil, released(), resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
-		"one that runs elsewhere":              {goes("a", time.Second, finalizer), nil, renewed(time.Second), "", "", ""},
-		"one that has just been started":       {goes("a", time.Second, finalizer), []appsv1.Deployment{operating(1, 0)}, nil, "", "", ""},
-		"one that does not come up":            {goes("a", 5*time.Minute, finalizer), []appsv1.Deployment{operating(1, 0)}, renewed(time.Hour), resource.Error, "no replica of the operator is ready", "kubectl rollout restart deployment landwaiter-operator --namespace=landwaiter-system"},
-		"one that works":                       {goes("a", time.Minute, finalizer), []appsv1.Deployment{operating(1, 1)}, renewed(time.Second), "", "", ""},
-		"one without a lease that works":       {goes("a", time.Minute, finalizer), []appsv1.Deployment{operating(1, 1)}, nil, "", "", ""},
-		"one that does not get on":             {goes("a", time.Hour, finalizer), []appsv1.Deployment{operating(1, 1)}, renewed(time.Second), resource.Warning, "Kustomization a/a waits for its finalizers", "remove what its condition Provisioned names"},
-		"a Tenant that is not being deleted":   {goes("a", 0, finalizer), nil, nil, "", "", ""},
-		"a Tenant that others keep":            {goes("a", time.Hour, "example.com/other"), nil, nil, "", "", ""},
-		"a Tenant that others keep and we too": {goes("a", time.Hour, "example.com/other", finalizer), nil, nil, resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
+		"no operator": {goes("a", time.Second, finalizer), nil, nil, resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
+		"an operator that was scaled to none": {goes("a", time.Second, finalizer), []appsv1.Deployment{operating(0, 0)}, renewed(time.Hour), resource.Error,
+			"no operator runs", "landwaiter tenant delete a --yes"},
+		"one whose lease has run out": {goes("a", time.Second, finalizer), nil, renewed(2 * time.Minute), resource.Error, "no operator runs",
+			"landwaiter tenant delete a --yes"},
+		"one that has released its lease": {goes("a", time.Second, finalizer), nil, released(), resource.Error, "no operator runs",
+			"landwaiter tenant delete a --yes"},
+		"one that runs elsewhere":        {goes("a", time.Second, finalizer), nil, renewed(time.Second), "", "", ""},
+		"one that has just been started": {goes("a", time.Second, finalizer), []appsv1.Deployment{operating(1, 0)}, nil, "", "", ""},
+		"one that does not come up": {goes("a", 5*time.Minute, finalizer), []appsv1.Deployment{operating(1, 0)}, renewed(time.Hour), resource.Error,
+			"no replica of the operator is ready", "kubectl rollout restart deployment landwaiter-operator --namespace=landwaiter-system"},
+		"one that works":                 {goes("a", time.Minute, finalizer), []appsv1.Deployment{operating(1, 1)}, renewed(time.Second), "", "", ""},
+		"one without a lease that works": {goes("a", time.Minute, finalizer), []appsv1.Deployment{operating(1, 1)}, nil, "", "", ""},
+		"one that does not get on": {goes("a", time.Hour, finalizer), []appsv1.Deployment{operating(1, 1)}, renewed(time.Second), resource.Warning,
+			"Kustomization a/a waits for its finalizers", "remove what its condition Provisioned names"},
+		"a Tenant that is not being deleted": {goes("a", 0, finalizer), nil, nil, "", "", ""},
+		"a Tenant that others keep":          {goes("a", time.Hour, "example.com/other"), nil, nil, "", "", ""},
+		"a Tenant that others keep and we too": {goes("a", time.Hour, "example.com/other", finalizer), nil, nil, resource.Error, "no operator runs",
+			"landwaiter tenant delete a --yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := sound(t)
@@ -142,7 +149,9 @@ func TestWhetherTheOperatorIsGoneIsKnownOrSaid(t *testing.T) {
 		"a lease that is not held":                  {"landwaiter-system", []client.Object{renewed(time.Hour)}, true},
 		"a lease that is held in another namespace": {"elsewhere", []client.Object{renewed(time.Second)}, false},
 	} {
-		gone, why, err := check.OperatorGone(t.Context(), fake.NewClientBuilder().WithObjects(c.objects...).WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build(), c.namespace, now())
+		gone, why, err := check.OperatorGone(t.Context(),
+			fake.NewClientBuilder().WithObjects(c.objects...).WithIndex(&coordinationv1.Lease{}, "metadata.name",
+				func(o client.Object) []string { return []string{o.GetName()} }).Build(), c.namespace, now())
 		require.NoError(t, err, name)
 		require.Equal(t, c.namespace == "elsewhere", why == "an operator runs in namespace landwaiter-system", name)
 		require.Equal(t, c.gone, gone, name)

@@ -73,7 +73,8 @@ func (v *view) undecidedOf(registry string, over bool) (all Outage) {
 
 // String returns o as a clause.
 func (o Outage) String() string {
-	text := fmt.Sprintf("%s were undecided %s in %s since %s, last %s: %s", v1beta1.ImagesOf(o.Registry), times(o.Count), o.Namespace, o.Since, o.Last, o.Reason)
+	text := fmt.Sprintf("%s were undecided %s in %s since %s, last %s: %s", v1beta1.ImagesOf(o.Registry), times(o.Count), o.Namespace, o.Since,
+		o.Last, o.Reason)
 	if o.Answered != "" {
 		text += "; it answers again since " + o.Answered + ", says the report of another namespace"
 	}
@@ -97,8 +98,10 @@ func lasting(v *view, add func(resource.Finding)) {
 		}
 		seen[o.Registry] = true
 		all := v.undecidedOf(o.Registry, false)
-		f := resource.Finding{ID: RegistryUnreachable, Severity: resource.Warning, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: o.Namespace, Name: v1beta1.ReportNameDenied},
-			Message: all.String(), Why: "pods with images of this registry are not admitted", Fix: cmp.Or(all.Remedy.At(all.Registry), bringBackRegistry),
+		f := resource.Finding{ID: RegistryUnreachable, Severity: resource.Warning,
+			Object:  policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: o.Namespace, Name: v1beta1.ReportNameDenied},
+			Message: all.String(), Why: "pods with images of this registry are not admitted",
+			Fix:     cmp.Or(all.Remedy.At(all.Registry), bringBackRegistry),
 			Command: "kubectl get events --all-namespaces --field-selector=reason=" + v1beta1.EventImageUndecided,
 			Keep:    "registries, caBundle and proxy of the Store that lists it, if the registry has moved"}
 		switch {
@@ -144,7 +147,8 @@ func (v *view) lists(registry string) bool {
 		}
 		return slices.ContainsFunc(listed, func(name string) bool {
 			star := strings.LastIndex(name, "*")
-			return name == registry || star >= 0 && strings.HasSuffix(registry, name[star+1:]) // more than the pattern matches, so that no outage is understated
+			// more than the pattern matches, so that no outage is understated
+			return name == registry || star >= 0 && strings.HasSuffix(registry, name[star+1:])
 		})
 	})
 }

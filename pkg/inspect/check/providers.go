@@ -68,7 +68,8 @@ func (v *view) ours() []provider {
 	}
 	var all []provider
 	for _, object := range v.Providers {
-		p := provider{target: target{policy.ObjectRef{Kind: "Provider", Name: object.GetName()}, "externaldata.gatekeeper.sh"}, kept: kept[object.GetName()], verifies: verifies[object.GetName()]}
+		p := provider{target: target{policy.ObjectRef{Kind: "Provider", Name: object.GetName()}, "externaldata.gatekeeper.sh"},
+			kept: kept[object.GetName()], verifies: verifies[object.GetName()]}
 		if !p.kept && !p.verifies {
 			continue
 		}
@@ -109,17 +110,21 @@ func missingProviders(v *view, add func(resource.Finding)) {
 		if slices.ContainsFunc(v.Providers, func(p unstructured.Unstructured) bool { return p.GetName() == name }) {
 			continue
 		}
-		f := resource.Finding{ID: ProviderMissing, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("it names the Provider %s, which does not exist", name),
-			Why: "Gatekeeper cannot ask Landwaiter, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
+		f := resource.Finding{ID: ProviderMissing, Severity: resource.Error, Object: constraintOf(c).ObjectRef,
+			Message: fmt.Sprintf("it names the Provider %s, which does not exist", name),
+			Why:     "Gatekeeper cannot ask Landwaiter, so every image is denied", Command: v.upgrade("provider.create=true"),
+			Keep: "the chart's value provider.create: true"}
 		if slices.ContainsFunc(v.serve.flags("provider-object"), func(f flag) bool { return strings.HasPrefix(f.value, name+"=") }) {
 			f.Message, f.Command = fmt.Sprintf("it names the Provider %s, which Landwaiter has not made", name), v.upgrade()
-			f.Keep = fmt.Sprintf("Landwaiter makes it while it runs and has the ClusterRole %s; otherwise its log says why not", name+v.serve.named("cluster-role", "provider-suffix", "-provider"))
+			f.Keep = fmt.Sprintf("Landwaiter makes it while it runs and has the ClusterRole %s; otherwise its log says why not",
+				name+v.serve.named("cluster-role", "provider-suffix", "-provider"))
 			add(f)
 			continue
 		}
 		for _, p := range v.ours() {
 			if p.kept && p.path() == verdictPath { // any other may be somebody else's
-				f.Command, f.Keep = constraintOf(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.Name}}}), "spec.parameters.provider of the constraint"
+				f.Command, f.Keep = constraintOf(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.Name}}}),
+					"spec.parameters.provider of the constraint"
 				break
 			}
 		}
@@ -137,13 +142,16 @@ func providerTimeout(v *view, add func(resource.Finding)) {
 		if p.mutates() {
 			keep = fmt.Sprintf("the chart's value provider.mutateTimeoutSeconds: %d", v.fitting(p))
 		}
-		add(resource.Finding{ID: ProviderTimeout, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("Gatekeeper waits %d s for an answer, and Landwaiter may take %s", p.seconds, ours),
-			Why: "a slow answer comes too late: the image is denied, and users do not see why", Command: p.merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
+		add(resource.Finding{ID: ProviderTimeout, Severity: resource.Error, Object: p.ObjectRef,
+			Message: fmt.Sprintf("Gatekeeper waits %d s for an answer, and Landwaiter may take %s", p.seconds, ours),
+			Why:     "a slow answer comes too late: the image is denied, and users do not see why",
+			Command: p.merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
 	}
 }
 
 // servedPaths are the paths at which Landwaiter answers Gatekeeper.
-var servedPaths = regexp.MustCompile(`^(/v1/verdict|/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|/ratify/gatekeeper/v1/(verify|mutate))$`)
+var servedPaths = regexp.MustCompile(`^(/v1/verdict|/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|` +
+	`/ratify/gatekeeper/v1/(verify|mutate))$`)
 
 func providerURL(v *view, add func(resource.Finding)) {
 	for _, p := range v.ours() {
@@ -156,7 +164,8 @@ func providerURL(v *view, add func(resource.Finding)) {
 			command = v.upgrade("provider.url=")
 		}
 		add(resource.Finding{ID: ProviderURL, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("its url %s %s", p.url, said),
-			Why: "Gatekeeper gets no usable answer there, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
+			Why: "Gatekeeper gets no usable answer there, so every image is denied", Command: command,
+			Keep: "the chart's value provider.url, without a path"})
 	}
 }
 
@@ -191,17 +200,21 @@ func providerAuthority(v *view, add func(resource.Finding)) {
 			continue
 		}
 		kept := v.serve.last("tls-secret", v.fullname()+"-tls") // the name of the Secret that the chart makes
-		command := fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
+		command := fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | `+
+			`kubectl patch %s --type=merge --patch-file=/dev/stdin`,
 			resource.ShellWord(kept), resource.ShellWord(v.Namespace), p)
 		if p.kept && len(v.serve.flags("provider-ca")) > 0 { // otherwise Landwaiter would restore the value
-			command = fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{{index .data "ca.crt" | base64decode}}' > ca.crt && %s --set-file tls.caBundle=ca.crt`,
+			command = fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{{index .data "ca.crt" | base64decode}}' > ca.crt `+
+				`&& %s --set-file tls.caBundle=ca.crt`,
 				resource.ShellWord(kept), resource.ShellWord(v.Namespace), v.upgrade())
 			if lacks { // the existing CA may belong to another replica
-				command = fmt.Sprintf(`kubectl get %s --output=go-template='{{.spec.caBundle | base64decode}}{{"\n"}}' > ca.crt && %s`, p, strings.Replace(command, "> ca.crt", ">> ca.crt", 1))
+				command = fmt.Sprintf(`kubectl get %s --output=go-template='{{.spec.caBundle | base64decode}}{{"\n"}}' > ca.crt && %s`, p,
+					strings.Replace(command, "> ca.crt", ">> ca.crt", 1))
 			}
 		}
 		add(resource.Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, Message: "its caBundle " + said, Command: command,
-			Why: "Gatekeeper then rejects Landwaiter's certificate, so every image is denied", Keep: "the chart's value tls.rotate: true keeps the CA up to date; otherwise set tls.caBundle"})
+			Why:  "Gatekeeper then rejects Landwaiter's certificate, so every image is denied",
+			Keep: "the chart's value tls.rotate: true keeps the CA up to date; otherwise set tls.caBundle"})
 	}
 }
 
@@ -210,9 +223,12 @@ func providerAuthority(v *view, add func(resource.Finding)) {
 func contested(v *view, add func(resource.Finding)) {
 	for _, object := range v.Providers {
 		if said := object.GetAnnotations()[v1beta1.AnnotationCertificateProblem]; said != "" {
-			add(resource.Finding{ID: CertificateContested, Severity: resource.Warning, Object: policy.ObjectRef{Kind: "Provider", Name: object.GetName()}, Message: said,
-				Why: "replicas serve the certificate that was written last, and Gatekeeper may not trust it, so images can be denied", Command: v.upgrade("tls.secretName=" + v.fullname() + "-own-tls"),
-				Keep: "the chart's value tls.secretName; or remove the Secret from the tool that writes it, or set tls.rotate: false if that tool is to issue the certificate"})
+			add(resource.Finding{ID: CertificateContested, Severity: resource.Warning,
+				Object: policy.ObjectRef{Kind: "Provider", Name: object.GetName()}, Message: said,
+				Why:     "replicas serve the certificate that was written last, and Gatekeeper may not trust it, so images can be denied",
+				Command: v.upgrade("tls.secretName=" + v.fullname() + "-own-tls"),
+				Keep: "the chart's value tls.secretName; or remove the Secret from the tool that writes it, or set tls.rotate: false if that tool is " +
+					"to issue the certificate"})
 			return
 		}
 	}
@@ -229,7 +245,9 @@ func vouches(bundle []byte, certificate string) bool {
 	for _, intermediate := range served[1:] {
 		between.AddCert(intermediate)
 	}
-	_, err = served[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: served[0].NotBefore.Add(served[0].NotAfter.Sub(served[0].NotBefore) / 2)}) // its expiry is another finding
+	// its expiry is another finding
+	_, err = served[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between,
+		CurrentTime: served[0].NotBefore.Add(served[0].NotAfter.Sub(served[0].NotBefore) / 2)})
 	return err == nil
 }
 

@@ -21,7 +21,8 @@ func (v *view) remedyOf(o v1beta1.Object, reason policy.Reason, message string) 
 	case policy.ReasonReferenceNotReady:
 		return "correct the resource that the message names", ""
 	case policy.ReasonUnreadable:
-		return "wait a minute, because Landwaiter tries again; if it stays, check that what the message names answers, and that Landwaiter's pods can reach it", ""
+		return "wait a minute, because Landwaiter tries again; if it stays, check that what the message names answers, and that Landwaiter's " +
+			"pods can reach it", ""
 	case policy.ReasonPending:
 		return "wait a minute; if it stays, read the logs of Landwaiter's pods", ""
 	case policy.ReasonNotDelegated:
@@ -33,7 +34,8 @@ func (v *view) remedyOf(o v1beta1.Object, reason policy.Reason, message string) 
 		// The command comes from the installation, not from the message, which anybody may have
 		// chosen.
 		role := v.serve.named("cluster-role", "reference-reader", "landwaiter-reference-reader")
-		return "", fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", resource.ShellWord(role), resource.ShellWord(o.GetNamespace()), resource.ShellWord(role), resource.ShellWord(v.Namespace+":"+v.serve.account))
+		return "", fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", resource.ShellWord(role),
+			resource.ShellWord(o.GetNamespace()), resource.ShellWord(role), resource.ShellWord(v.Namespace+":"+v.serve.account))
 	default:
 		return "", targetOf(o).edit()
 	}

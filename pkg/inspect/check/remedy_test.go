@@ -35,7 +35,8 @@ func reasons(t *testing.T) (list []policy.Reason) {
 
 func TestAResourceIsOnlyOpenedWhereItsOwnTextCanBeWrong(t *testing.T) {
 	v := &view{Inventory: &Inventory{Options: Options{Namespace: "landwaiter-system"}}, serve: &program{account: "landwaiter"}}
-	store := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTrustStore}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "keys"}}
+	store := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTrustStore},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "keys"}}
 	elsewhere := map[policy.Reason]string{
 		policy.ReasonReferenceNotReady: "correct the resource that the message names",
 		policy.ReasonUnreadable:        "Landwaiter's pods can reach it",

@@ -67,8 +67,9 @@ func notReady(v *view, add func(resource.Finding)) {
 			continue // as ResourceInvalid finds, without a condition too
 		}
 		message, _, _ := strings.Cut(strings.TrimSuffix(c.Message, "; "+dependents), resource.AndDenies)
-		f := resource.Finding{ID: ResourceNotReady, Severity: resource.Error, Object: resource.RefOf(o), Message: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, message),
-			Why: unusable(o)}
+		f := resource.Finding{ID: ResourceNotReady, Severity: resource.Error, Object: resource.RefOf(o),
+			Message: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, message),
+			Why:     unusable(o)}
 		f.Fix, f.Command = v.remedyOf(o, policy.Reason(c.Reason), c.Message)
 		add(f)
 	}
@@ -84,8 +85,9 @@ func invalid(v *view, add func(resource.Finding)) {
 			if kind := strings.TrimPrefix(targetOf(o).Kind, "Cluster"); kind == v1beta1.KindVerificationPolicy && why == dependents {
 				why = "every image of the namespaces that it applies to is denied"
 			}
-			add(resource.Finding{ID: ResourceInvalid, Severity: resource.Error, Object: resource.RefOf(o), Message: resource.RefusedBySchema + err.Error(),
-				Why: why, Command: targetOf(o).edit()})
+			add(resource.Finding{ID: ResourceInvalid, Severity: resource.Error, Object: resource.RefOf(o),
+				Message: resource.RefusedBySchema + err.Error(),
+				Why:     why, Command: targetOf(o).edit()})
 		}
 	}
 }
@@ -122,7 +124,8 @@ func notEffective(v *view, add func(resource.Finding)) {
 			if o.GetNamespace() == "" {
 				continue // the next namespace may need it
 			}
-			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "it has no effect, which its author may not know; deleting it changes no verdict", "kubectl delete "+targetOf(o).String()
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note,
+				"it has no effect, which its author may not know; deleting it changes no verdict", "kubectl delete "+targetOf(o).String()
 			if names, field, by := v.misspelt(o); by != nil {
 				f.Why = fmt.Sprintf("%s of %s names Verifier %s, which the namespace does not have", field, resource.RefOf(by), names)
 				f.Fix, f.Command = fmt.Sprintf("if the policy means %s, correct the name in %s", o.GetName(), resource.RefOf(by)), targetOf(by).edit()
@@ -168,7 +171,8 @@ func needReview(v *view, add func(resource.Finding)) {
 		}
 		of = append(of, o)
 		fix, message := resource.SplitReview(c.Message)
-		said[resource.RefOf(o)] = resource.Finding{ID: c.Reason, Severity: resource.ReviewSeverity(resource.RefOf(o), policy.Reason(c.Reason)), Object: resource.RefOf(o), Message: message, Fix: fix}
+		said[resource.RefOf(o)] = resource.Finding{ID: c.Reason, Severity: resource.ReviewSeverity(resource.RefOf(o), policy.Reason(c.Reason)),
+			Object: resource.RefOf(o), Message: message, Fix: fix}
 	}
 	judged := map[policy.ObjectRef][]resource.Finding{}
 	if v.Review != nil && len(of) > 0 {
@@ -287,8 +291,9 @@ func ends(v *view, add func(resource.Finding)) {
 		if c == nil || c.Status != metav1.ConditionTrue {
 			continue
 		}
-		f := resource.Finding{ID: TrustEnds, Severity: resource.Warning, Object: resource.RefOf(o), Message: fmt.Sprintf("%s: %s", c.Reason, c.Message),
-			Why: "signatures that depend on it become invalid", Command: targetOf(o).edit()}
+		f := resource.Finding{ID: TrustEnds, Severity: resource.Warning, Object: resource.RefOf(o),
+			Message: fmt.Sprintf("%s: %s", c.Reason, c.Message),
+			Why:     "signatures that depend on it become invalid", Command: targetOf(o).edit()}
 		if c.Reason == string(policy.ReasonExpired) {
 			f.Severity = resource.Error
 		}
@@ -313,7 +318,8 @@ func trustOf(o v1beta1.Object) *v1beta1.TrustStoreSpec {
 // withFile returns a command that prints JSON with the content of the file new.pem, as a
 // text, between before and after.
 func withFile(before, after string) string {
-	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template=" + resource.ShellWord(before+`{{printf "%q" (index .data "new.pem")}}`+after)
+	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template=" +
+		resource.ShellWord(before+`{{printf "%q" (index .data "new.pem")}}`+after)
 }
 
 // renewal returns the command that replaces the trust material of a trust store by the content of

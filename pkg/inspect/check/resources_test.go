@@ -17,7 +17,8 @@ import (
 )
 
 func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
-	conditions := []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "spec.x is wrong; what depends on it is denied"}}
+	conditions := []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid",
+		Message: "spec.x is wrong; what depends on it is denied"}}
 	meta := func(kind string) (metav1.TypeMeta, metav1.ObjectMeta) {
 		return metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: kind}, metav1.ObjectMeta{Name: "x"}
 	}
@@ -27,7 +28,8 @@ func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
 	verifier.Status.Conditions, exception.Status.Conditions = conditions, conditions
 	broken := &v1beta1.ClusterVerificationPolicy{}
 	broken.TypeMeta, broken.ObjectMeta = meta("ClusterVerificationPolicy")
-	broken.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "spec.x is wrong; Landwaiter denies every image of every namespace"}}
+	broken.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid",
+		Message: "spec.x is wrong; Landwaiter denies every image of every namespace"}}
 	for _, c := range []struct {
 		object v1beta1.Object
 		why    string
@@ -47,12 +49,15 @@ func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
 }
 
 func TestWhatNeedsAReviewIsFound(t *testing.T) {
-	for reason, severity := range map[policy.Reason]resource.Severity{policy.ReasonIdentityForAnyone: resource.Error, policy.ReasonIdentityTooBroad: resource.Warning,
+	for reason, severity := range map[policy.Reason]resource.Severity{policy.ReasonIdentityForAnyone: resource.Error,
+		policy.ReasonIdentityTooBroad:      resource.Warning,
 		policy.ReasonIdentityMatchesNobody: resource.Warning, policy.ReasonRuleTooBroad: resource.Warning, policy.ReasonPublishedKey: resource.Warning,
 		policy.ReasonRuleNeverReached: resource.Warning, policy.ReasonPlaceholder: resource.Note, "Other": ""} {
 		inventory := sound(t)
-		v := &v1beta1.ClusterVerifier{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterVerifier"}, ObjectMeta: metav1.ObjectMeta{Name: "x"}}
-		v.Spec = v1beta1.VerifierSpec{Images: []string{"**"}, Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keyless: &v1beta1.Keyless{Identities: []v1beta1.Identity{{Issuer: "i", Subject: "s"}}}}}}
+		v := &v1beta1.ClusterVerifier{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterVerifier"},
+			ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+		v.Spec = v1beta1.VerifierSpec{Images: []string{"**"}, Type: v1beta1.VerifierTypeCosign,
+			Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keyless: &v1beta1.Keyless{Identities: []v1beta1.Identity{{Issuer: "i", Subject: "s"}}}}}}
 		v.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(reason), Message: "said"}}
 		inventory.Resources = append(inventory.Resources, v)
 		var found resource.Severity
@@ -70,8 +75,10 @@ func TestWhatNeedsAReviewIsFound(t *testing.T) {
 func TestTheSuggestionOfAConditionIsShownInFull(t *testing.T) {
 	inventory := sound(t)
 	long := "spec.rules[0]: write {subject: '" + strings.Repeat("a", 1500) + "'}, with your own names"
-	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VerificationPolicy"}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x"}}
-	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleTooBroad), Message: resource.ReviewMessage(long, "it also accepts "+strings.Repeat("b", 400))}}
+	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VerificationPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x"}}
+	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleTooBroad),
+		Message: resource.ReviewMessage(long, "it also accepts "+strings.Repeat("b", 400))}}
 	inventory.Resources = append(inventory.Resources, p)
 	for _, f := range check.Examine(inventory, schema.Embedded()).Findings {
 		if f.Object == resource.RefOf(p) && f.ID == string(policy.ReasonRuleTooBroad) {
@@ -87,9 +94,12 @@ func TestTheSuggestionOfAConditionIsShownInFull(t *testing.T) {
 func TestAnExceptionThatHasExpiredNeedsNoReview(t *testing.T) {
 	inventory := sound(t)
 	for name, until := range map[string]time.Duration{"lasts": time.Hour, "expired": -time.Hour} {
-		x := &v1beta1.ClusterException{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterException"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
-		x.Spec = v1beta1.ExceptionSpec{Images: []string{"**"}, Namespaces: []string{"team-a"}, Reason: "OPS-1", Until: inventory.Now.Add(until).UTC().Format(time.RFC3339)}
-		x.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleTooBroad), Message: resource.ReviewMessage("narrow it", "every image")}}
+		x := &v1beta1.ClusterException{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterException"},
+			ObjectMeta: metav1.ObjectMeta{Name: name}}
+		x.Spec = v1beta1.ExceptionSpec{Images: []string{"**"}, Namespaces: []string{"team-a"}, Reason: "OPS-1",
+			Until: inventory.Now.Add(until).UTC().Format(time.RFC3339)}
+		x.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleTooBroad),
+			Message: resource.ReviewMessage("narrow it", "every image")}}
 		inventory.Resources = append(inventory.Resources, x)
 	}
 	var found []string
@@ -102,9 +112,12 @@ func TestAnExceptionThatHasExpiredNeedsNoReview(t *testing.T) {
 }
 
 func TestEveryReasonForAReviewIsAFinding(t *testing.T) {
-	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VerificationPolicy"}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x"}}
-	p.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{"**"}, Action: v1beta1.RuleActionAllow}, {Images: []string{"r.corp.net/**"}, Require: []v1beta1.Requirement{{AnyOf: []string{"gone"}}}}}
-	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleNeverReached), Message: resource.ReviewMessage("move it", "no image reaches it")}}
+	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VerificationPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x"}}
+	p.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{"**"}, Action: v1beta1.RuleActionAllow},
+		{Images: []string{"r.corp.net/**"}, Require: []v1beta1.Requirement{{AnyOf: []string{"gone"}}}}}
+	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleNeverReached),
+		Message: resource.ReviewMessage("move it", "no image reaches it")}}
 	newer := &v1beta1.VerificationPolicy{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "x"}, Status: p.Status}
 	silent := &v1beta1.VerificationPolicy{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{Namespace: "team-c", Name: "x"}, Spec: p.Spec}
 	inventory := sound(t)
@@ -118,7 +131,8 @@ func TestEveryReasonForAReviewIsAFinding(t *testing.T) {
 			require.NotEmpty(t, f.Command)
 		}
 	}
-	require.ElementsMatch(t, []string{"RuleTooBroad team-a spec.rules[0] note", "RuleNeverReached team-a spec.rules[1] warning", "RuleNeverReached team-b  warning"}, found,
+	require.ElementsMatch(t,
+		[]string{"RuleTooBroad team-a spec.rules[0] note", "RuleNeverReached team-a spec.rules[1] warning", "RuleNeverReached team-b  warning"}, found,
 		"a condition of another version counts, too, and Landwaiter decides what has one")
 }
 
@@ -126,9 +140,11 @@ func TestAnExceptionForNamespacesThatDoNotExistIsANote(t *testing.T) {
 	inventory := sound(t)
 	require.NotEmpty(t, inventory.Namespaces)
 	name := inventory.Namespaces[0].Name
-	x := &v1beta1.ClusterException{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterException"}, ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	x := &v1beta1.ClusterException{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterException"},
+		ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 	x.Spec.Namespaces = []string{name + "x"}
-	x.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionEffective, Status: metav1.ConditionFalse, Reason: string(policy.ReasonAppliesNowhere), Message: "none of its namespaces exists"}}
+	x.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionEffective, Status: metav1.ConditionFalse, Reason: string(policy.ReasonAppliesNowhere),
+		Message: "none of its namespaces exists"}}
 	inventory.Resources = append(inventory.Resources, x)
 	found := false
 	for _, f := range check.Examine(inventory, schema.Embedded()).Findings {

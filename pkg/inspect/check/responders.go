@@ -50,8 +50,10 @@ func unreachable(v *view, add func(resource.Finding)) {
 			added = append(added, v.serve.added("--"+egressFlag+"="+host))
 		}
 		add(resource.Finding{ID: RevocationHostNotAllowed, Severity: resource.Warning, Object: resource.RefOf(o),
-			Message: fmt.Sprintf("it checks revocation, and certificates that it trusts name hosts that --%s lacks: %s", egressFlag, strings.Join(missing, ", ")),
-			Why:     "the revocation status of these certificates is unknown, so images whose signatures need them are denied (level Strict) or only reported (Permissive)", Command: v.serve.patch(added...),
+			Message: fmt.Sprintf("it checks revocation, and certificates that it trusts name hosts that --%s lacks: %s", egressFlag,
+				strings.Join(missing, ", ")),
+			Why: "the revocation status of these certificates is unknown, so images whose signatures need them are denied (level Strict) or " +
+				"only reported (Permissive)", Command: v.serve.patch(added...),
 			Keep: "the chart's value egressHosts"})
 	}
 }

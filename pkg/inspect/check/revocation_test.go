@@ -24,14 +24,16 @@ func TestHostsThatRevocationNeedsAreNamed(t *testing.T) {
 		cluster bool
 		missing string
 	}{
-		"by default":             {nil, v1beta1.NotationVerifier{}, false, "crl.example.com:8080, ocsp.example.com"},
-		"of the cluster":         {nil, v1beta1.NotationVerifier{}, true, "crl.example.com:8080, ocsp.example.com"},
-		"one is listed":          {[]string{"--egress-host=ocsp.example.com"}, v1beta1.NotationVerifier{}, false, "crl.example.com:8080"},
-		"both are listed":        {[]string{"--egress-host=ocsp.example.com:80,crl.example.com:8080"}, v1beta1.NotationVerifier{}, false, ""},
-		"another port is listed": {[]string{"--egress-host=ocsp.example.com", "--egress-host", "crl.example.com"}, v1beta1.NotationVerifier{}, false, "crl.example.com:8080"},
-		"it is ignored":          {nil, v1beta1.NotationVerifier{Revocation: v1beta1.RevocationModeIgnore}, false, ""},
-		"AWS Signer is asked":    {nil, v1beta1.NotationVerifier{AWSSigner: &v1beta1.AWSSignerProfiles{}}, false, ""},
-		"both are asked":         {nil, v1beta1.NotationVerifier{AWSSigner: &v1beta1.AWSSignerProfiles{}, Revocation: v1beta1.RevocationModeCheck}, false, "crl.example.com:8080, ocsp.example.com"},
+		"by default":      {nil, v1beta1.NotationVerifier{}, false, "crl.example.com:8080, ocsp.example.com"},
+		"of the cluster":  {nil, v1beta1.NotationVerifier{}, true, "crl.example.com:8080, ocsp.example.com"},
+		"one is listed":   {[]string{"--egress-host=ocsp.example.com"}, v1beta1.NotationVerifier{}, false, "crl.example.com:8080"},
+		"both are listed": {[]string{"--egress-host=ocsp.example.com:80,crl.example.com:8080"}, v1beta1.NotationVerifier{}, false, ""},
+		"another port is listed": {[]string{"--egress-host=ocsp.example.com", "--egress-host", "crl.example.com"}, v1beta1.NotationVerifier{}, false,
+			"crl.example.com:8080"},
+		"it is ignored":       {nil, v1beta1.NotationVerifier{Revocation: v1beta1.RevocationModeIgnore}, false, ""},
+		"AWS Signer is asked": {nil, v1beta1.NotationVerifier{AWSSigner: &v1beta1.AWSSignerProfiles{}}, false, ""},
+		"both are asked": {nil, v1beta1.NotationVerifier{AWSSigner: &v1beta1.AWSSignerProfiles{}, Revocation: v1beta1.RevocationModeCheck}, false,
+			"crl.example.com:8080, ocsp.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inventory := sound(t)
@@ -39,11 +41,13 @@ func TestHostsThatRevocationNeedsAreNamed(t *testing.T) {
 			*args = append(*args, c.flags...)
 			c.spec.TrustStoreRefs = []v1beta1.TrustStoreRef{{Name: "ca"}, {Name: "none"}}
 			if c.cluster {
-				verifier, store := &v1beta1.ClusterVerifier{TypeMeta: metav1.TypeMeta{Kind: "ClusterVerifier"}, ObjectMeta: named("", "release")}, &v1beta1.ClusterTrustStore{TypeMeta: metav1.TypeMeta{Kind: "ClusterTrustStore"}, ObjectMeta: named("", "ca")}
+				verifier, store := &v1beta1.ClusterVerifier{TypeMeta: metav1.TypeMeta{Kind: "ClusterVerifier"}, ObjectMeta: named("", "release")},
+					&v1beta1.ClusterTrustStore{TypeMeta: metav1.TypeMeta{Kind: "ClusterTrustStore"}, ObjectMeta: named("", "ca")}
 				verifier.Spec.Notation, store.Spec.Source.Inline = &c.spec, string(issuing.CertificatePEM)
 				inventory.Resources = append(inventory.Resources, verifier, store)
 			} else {
-				verifier, store := &v1beta1.Verifier{TypeMeta: metav1.TypeMeta{Kind: "Verifier"}, ObjectMeta: named("team-a", "release")}, &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "ca")}
+				verifier, store := &v1beta1.Verifier{TypeMeta: metav1.TypeMeta{Kind: "Verifier"}, ObjectMeta: named("team-a", "release")},
+					&v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "ca")}
 				verifier.Spec.Notation, store.Spec.Source.Inline = &c.spec, string(issuing.CertificatePEM)
 				inventory.Resources = append(inventory.Resources, verifier, store)
 			}

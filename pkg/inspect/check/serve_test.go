@@ -19,7 +19,9 @@ import (
 )
 
 func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
-	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"), Spec: container("serve", "--max-exception=1h", "--break-glass", "30m", "--max-exception=2h", "--cluster-role=reference-reader=a,operated-tenants=b", "--cluster-role", "reference-reader=c")}
+	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"),
+		Spec: container("serve", "--max-exception=1h", "--break-glass", "30m", "--max-exception=2h", "--cluster-role=reference-reader=a,operated-tenants=b",
+			"--cluster-role", "reference-reader=c")}
 	reader := func(err error, objects ...client.Object) client.Client {
 		return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -48,8 +50,9 @@ func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
 		reader client.Client
 		says   string
 	}{
-		"another namespace":           {reader(nil, deployment.DeepCopy()), "no Deployment in namespace other runs landwaiter-server serve"},
-		"somebody without permission": {reader(apierrors.NewForbidden(appsv1.Resource("deployments"), "", nil)), "you cannot list deployments.apps in namespace other"},
+		"another namespace": {reader(nil, deployment.DeepCopy()), "no Deployment in namespace other runs landwaiter-server serve"},
+		"somebody without permission": {reader(apierrors.NewForbidden(appsv1.Resource("deployments"), "", nil)),
+			"you cannot list deployments.apps in namespace other"},
 	} {
 		serve, why, err := check.ReadServe(t.Context(), c.reader, "other")
 		require.NoError(t, err, name)
@@ -78,9 +81,10 @@ func TestALeaseThatNobodyRenewsSaysThatLandwaiterStopped(t *testing.T) {
 		require.Empty(t, unread, name)
 		require.Equal(t, row.stopped, !stopped.IsZero(), name)
 	}
-	forbidden := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-		return apierrors.NewForbidden(coordinationv1.Resource("leases"), "landwaiter", nil)
-	}}).Build()
+	forbidden := fake.NewClientBuilder().
+		WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewForbidden(coordinationv1.Resource("leases"), "landwaiter", nil)
+		}}).Build()
 	stopped, unread, err := check.ReadStopped(t.Context(), forbidden, "system", at)
 	require.NoError(t, err)
 	require.Equal(t, "you cannot get leases.coordination.k8s.io in namespace system", unread)

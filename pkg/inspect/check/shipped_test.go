@@ -149,7 +149,8 @@ func TestAGuardrailIsComparedWithTheClusterResourceNamespace(t *testing.T) {
 	require.Equal(t, []string{"namespace-deletion", "namespace-names", "operator-guardrail"}, differ)
 	usual, err := shippedGuardrails("flux-system", "flux-system")
 	require.NoError(t, err)
-	require.Contains(t, usual[len(usual)-1].Name+rules(&usual[0], "")+rules(&usual[5], ""), "['default', 'flux-system', 'gatekeeper-system']", "a name is listed once, as the chart does")
+	require.Contains(t, usual[len(usual)-1].Name+rules(&usual[0], "")+rules(&usual[5], ""), "['default', 'flux-system', 'gatekeeper-system']",
+		"a name is listed once, as the chart does")
 }
 
 // Where rules cannot be compared, that is said, and nothing looks sound.
@@ -161,8 +162,10 @@ func TestGuardrailsThatCannotBeComparedAreNotChecked(t *testing.T) {
 	}
 	i := &Inventory{Options: Options{Namespace: ShippedNamespace, Only: GuardrailIDs()}, Policies: shipped}
 	for _, p := range shipped {
-		i.Bindings = append(i.Bindings, admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: p.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}})
+		i.Bindings = append(i.Bindings,
+			admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: p.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+				ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}})
 	}
 	report := Examine(i, nil)
 	require.Len(t, report.Unchecked, 1)
@@ -188,11 +191,13 @@ func TestAGuardrailHoldsOnlyWithAPolicyAndABindingThatDenyEverywhere(t *testing.
 	fail, ignore := admissionv1.Fail, admissionv1.Ignore
 	sound := func() Guardrails { // of another release, so that nothing is compared
 		return Guardrails{Release: types.NamespacedName{Namespace: "lw-system", Name: "lw"},
-			Policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "lw-namespace-names"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: &fail, ParamKind: &admissionv1.ParamKind{Kind: "Tenant"}, Validations: []admissionv1.Validation{{Expression: "false"}},
-				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{}}}}}},
+			Policies: []admissionv1.ValidatingAdmissionPolicy{
+				{ObjectMeta: metav1.ObjectMeta{Name: "lw-namespace-names"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+					FailurePolicy: &fail, ParamKind: &admissionv1.ParamKind{Kind: "Tenant"}, Validations: []admissionv1.Validation{{Expression: "false"}},
+					MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{}}}}}},
 			Bindings: []admissionv1.ValidatingAdmissionPolicyBinding{{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: "lw-namespace-names", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}}},
+				PolicyName: "lw-namespace-names", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+				ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}}},
 		}
 	}
 	require.Empty(t, sound().Faults("namespace-names"))

@@ -62,14 +62,18 @@ func sound(t *testing.T) *check.Inventory {
 		Validating: []admissionv1.ValidatingWebhookConfiguration{{ObjectMeta: named("", "theirs"), Webhooks: []admissionv1.ValidatingWebhook{
 			{Name: "other.example.com", ClientConfig: service("/v1/admit")},
 			{Name: "validation.gatekeeper.sh", ClientConfig: service("/v1/admit"), FailurePolicy: pointer(admissionv1.Fail), TimeoutSeconds: pointer(int32(5)),
-				Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{"CREATE", "UPDATE"}, Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*", "pods/ephemeralcontainers"}}}}},
+				Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{"CREATE", "UPDATE"},
+					Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*", "pods/ephemeralcontainers"}}}}},
 			{Name: "check-ignore-label.gatekeeper.sh", ClientConfig: service("/v1/admitlabel"), FailurePolicy: pointer(admissionv1.Fail)},
 		}}},
-		Providers: []unstructured.Unstructured{object(t, `{metadata: {name: landwaiter-verdict}, spec: {url: "https://landwaiter.landwaiter-system.svc:443/v1/verdict", timeout: 3, caBundle: "`+
-			base64.StdEncoding.EncodeToString(lasting)+`"}}`)},
-		Templates:   []unstructured.Unstructured{object(t, string(template))},
-		Constraints: []unstructured.Unstructured{object(t, `{metadata: {name: verified-images}, spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], excludedNamespaces: [kube-system, policy]}}}`)},
-		Gatekeepers: []appsv1.Deployment{{ObjectMeta: named("policy", "gatekeeper-manager"), Spec: container("--external-data-provider-response-cache-ttl", "10s", "--exempt-namespace=policy", "--max-serving-threads=64")}},
+		Providers: []unstructured.Unstructured{
+			object(t, `{metadata: {name: landwaiter-verdict}, spec: {url: "https://landwaiter.landwaiter-system.svc:443/v1/verdict", timeout: 3, caBundle: "`+
+				base64.StdEncoding.EncodeToString(lasting)+`"}}`)},
+		Templates: []unstructured.Unstructured{object(t, string(template))},
+		Constraints: []unstructured.Unstructured{
+			object(t, `{metadata: {name: verified-images}, spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], excludedNamespaces: [kube-system, policy]}}}`)},
+		Gatekeepers: []appsv1.Deployment{{ObjectMeta: named("policy", "gatekeeper-manager"),
+			Spec: container("--external-data-provider-response-cache-ttl", "10s", "--exempt-namespace=policy", "--max-serving-threads=64")}},
 		Landwaiters: []appsv1.Deployment{{ObjectMeta: named("landwaiter-system", "landwaiter"),
 			Spec: container("serve", "--provider-object=landwaiter-verdict=/v1/verdict", "--timeout=verify=2500ms", "--client-ca=secret/policy/ca")}},
 		Namespaces: []corev1.Namespace{{ObjectMeta: named("", "kube-system")}, {ObjectMeta: named("", "team-a")}},

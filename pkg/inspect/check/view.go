@@ -40,7 +40,8 @@ func newView(i *Inventory) *view {
 	for _, c := range i.Validating {
 		for n, w := range c.Webhooks {
 			path := pathOf(w.ClientConfig)
-			if label := strings.HasSuffix(path, "/v1/admitlabel"); isGatekeepers(w.Name, c.Labels) && (label || strings.HasSuffix(path, "/v1/admit")) {
+			if label := strings.HasSuffix(path, "/v1/admitlabel"); isGatekeepers(w.Name, c.Labels) &&
+				(label || strings.HasSuffix(path, "/v1/admit")) {
 				v.hooks = append(v.hooks, hook{builtin("ValidatingWebhookConfiguration", "", c.Name), false, label, n, w})
 			}
 		}
@@ -176,8 +177,10 @@ func programs(deployments []appsv1.Deployment) []*program {
 			replicas = *d.Spec.Replicas
 		}
 		for n, c := range d.Spec.Template.Spec.Containers {
-			all = append(all, &program{builtin("Deployment", d.Namespace, d.Name), d.Labels["app.kubernetes.io/managed-by"], d.Labels["app.kubernetes.io/version"],
-				cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), replicas, d.Status.ReadyReplicas, d.Status.ObservedGeneration > 0, n, slices.Concat(c.Command, c.Args)[len(c.Command):]})
+			all = append(all,
+				&program{builtin("Deployment", d.Namespace, d.Name), d.Labels["app.kubernetes.io/managed-by"], d.Labels["app.kubernetes.io/version"],
+					cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), replicas, d.Status.ReadyReplicas, d.Status.ObservedGeneration > 0, n,
+					slices.Concat(c.Command, c.Args)[len(c.Command):]})
 		}
 	}
 	slices.SortFunc(all, func(a, b *program) int { return cmp.Compare(a.Name, b.Name) })

@@ -34,10 +34,13 @@ func noGatekeeper(v *view, add func(resource.Finding)) {
 	if slices.ContainsFunc(v.hooks, func(h hook) bool { return !h.mutating && !h.label }) {
 		return
 	}
-	add(resource.Finding{ID: NoGatekeeper, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.gatekeeperNamespace()},
-		Message: "no validating webhook of Gatekeeper is registered: none is named validation.gatekeeper.sh or has the label gatekeeper.sh/system",
-		Why:     "Gatekeeper never asks Landwaiter, so every image is admitted",
-		Command: fmt.Sprintf("helm upgrade gatekeeper gatekeeper/gatekeeper --install --namespace %s --create-namespace --reset-then-reuse-values --values config/gatekeeper/values.yaml",
+	add(resource.Finding{ID: NoGatekeeper, Severity: resource.Error,
+		Object: policy.ObjectRef{Kind: "Namespace", Name: v.gatekeeperNamespace()},
+		Message: "no validating webhook of Gatekeeper is registered: none is named validation.gatekeeper.sh or has the label " +
+			"gatekeeper.sh/system",
+		Why: "Gatekeeper never asks Landwaiter, so every image is admitted",
+		Command: fmt.Sprintf("helm upgrade gatekeeper gatekeeper/gatekeeper --install --namespace %s --create-namespace "+
+			"--reset-then-reuse-values --values config/gatekeeper/values.yaml",
 			resource.ShellWord(v.gatekeeperNamespace())),
 		Keep: "Gatekeeper's values in config/gatekeeper/values.yaml"})
 }
@@ -67,10 +70,12 @@ func failsOpen(v *view, add func(resource.Finding)) {
 		case h.label:
 			why, keep = ignoreLabelUnasked, "Gatekeeper's value validatingWebhookCheckIgnoreFailurePolicy: Fail"
 		case h.mutating:
-			why, keep = "if Gatekeeper or Landwaiter does not answer in time, a pod keeps its tag", "Gatekeeper's value mutatingWebhookFailurePolicy: Fail"
+			why, keep = "if Gatekeeper or Landwaiter does not answer in time, a pod keeps its tag",
+				"Gatekeeper's value mutatingWebhookFailurePolicy: Fail"
 		}
-		add(resource.Finding{ID: WebhookFailsOpen, Severity: resource.Error, Object: h.ObjectRef, Message: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook.Name, *h.webhook.FailurePolicy),
-			Why: why, Command: h.set("failurePolicy", "Fail"), Keep: keep})
+		add(resource.Finding{ID: WebhookFailsOpen, Severity: resource.Error, Object: h.ObjectRef,
+			Message: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook.Name, *h.webhook.FailurePolicy),
+			Why:     why, Command: h.set("failurePolicy", "Fail"), Keep: keep})
 	}
 }
 
@@ -95,7 +100,8 @@ func webhookTimeout(v *view, add func(resource.Finding)) {
 			keep = "Gatekeeper's value mutatingWebhookTimeoutSeconds"
 		}
 		add(resource.Finding{ID: WebhookTimeout, Severity: resource.Error, Object: h.ObjectRef,
-			Message: fmt.Sprintf("webhook %s has timeoutSeconds %d, and Gatekeeper waits up to %d seconds for Landwaiter", h.webhook.Name, has, needs),
+			Message: fmt.Sprintf("webhook %s has timeoutSeconds %d, and Gatekeeper waits up to %d seconds for Landwaiter",
+				h.webhook.Name, has, needs),
 			Why:     "the API server gives up first: users see only a timeout, and with failurePolicy Ignore the pod is admitted",
 			Command: h.set("timeoutSeconds", min(needs+1, 30)), Keep: fmt.Sprintf("%s: %d", keep, min(needs+1, 30))})
 	}
@@ -136,9 +142,11 @@ func webhookRules(v *view, add func(resource.Finding)) {
 		}
 		rule := map[string]any{"apiGroups": []string{""}, "apiVersions": []string{"*"}, "operations": []string{"CREATE", "UPDATE"},
 			"resources": []string{"pods", "pods/ephemeralcontainers"}, "scope": "*"}
-		add(resource.Finding{ID: WebhookRules, Severity: resource.Error, Object: h.ObjectRef, Message: fmt.Sprintf("webhook %s is not called for %s", h.webhook.Name, named(missing)),
+		add(resource.Finding{ID: WebhookRules, Severity: resource.Error, Object: h.ObjectRef,
+			Message: fmt.Sprintf("webhook %s is not called for %s", h.webhook.Name, named(missing)),
 			Why:     "an image that enters that way is not verified, such as that of a debug container",
-			Command: h.patch(operation{"test", h.path("name"), h.webhook.Name}, operation{"add", h.path("rules/-"), rule}), Keep: "Gatekeeper's values validatingWebhookCustomRules and mutatingWebhookCustomRules"})
+			Command: h.patch(operation{"test", h.path("name"), h.webhook.Name}, operation{"add", h.path("rules/-"), rule}),
+			Keep:    "Gatekeeper's values validatingWebhookCustomRules and mutatingWebhookCustomRules"})
 	}
 }
 
@@ -147,20 +155,28 @@ func webhookRules(v *view, add func(resource.Finding)) {
 func webhookMatch(v *view, add func(resource.Finding)) {
 	for _, h := range v.asked() {
 		if s := h.webhook.ObjectSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-			add(resource.Finding{ID: WebhookObjects, Severity: resource.Error, Object: h.ObjectRef, Message: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook.Name, metav1.FormatLabelSelector(s)),
-				Why: "the author of a pod chooses its labels, and so decides whether it is verified", Command: h.set("objectSelector", map[string]any{}),
-				Keep: "Gatekeeper's values validatingWebhookObjectSelector and mutatingWebhookObjectSelector: {}"})
+			add(resource.Finding{ID: WebhookObjects, Severity: resource.Error, Object: h.ObjectRef,
+				Message: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook.Name, metav1.FormatLabelSelector(s)),
+				Why:     "the author of a pod chooses its labels, and so decides whether it is verified",
+				Command: h.set("objectSelector", map[string]any{}),
+				Keep:    "Gatekeeper's values validatingWebhookObjectSelector and mutatingWebhookObjectSelector: {}"})
 		}
 		known := knownConditions(h.mutating)
-		if at := slices.IndexFunc(h.webhook.MatchConditions, func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) }); at >= 0 {
-			kept := slices.DeleteFunc(slices.Clone(h.webhook.MatchConditions), func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) })
+		if at := slices.IndexFunc(h.webhook.MatchConditions, func(c admissionv1.MatchCondition) bool {
+			return !slices.Contains(known, squeezed(c.Expression))
+		}); at >= 0 {
+			kept := slices.DeleteFunc(slices.Clone(h.webhook.MatchConditions), func(c admissionv1.MatchCondition) bool {
+				return !slices.Contains(known, squeezed(c.Expression))
+			})
 			if kept == nil {
 				kept = []admissionv1.MatchCondition{}
 			}
 			add(resource.Finding{ID: WebhookConditions, Severity: resource.Warning, Object: h.ObjectRef,
-				Message: fmt.Sprintf("webhook %s has the matchCondition %s, which is not among those of config/gatekeeper/values.yaml for it: %s", h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
+				Message: fmt.Sprintf("webhook %s has the matchCondition %s, which is not among those of config/gatekeeper/values.yaml for it: %s",
+					h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
 				Why:     "objects that the condition excludes are not verified, and only its author knows which they are",
-				Command: h.set("matchConditions", kept), Keep: "Gatekeeper's values validatingWebhookMatchConditions and mutatingWebhookMatchConditions"})
+				Command: h.set("matchConditions", kept), Keep: "Gatekeeper's values validatingWebhookMatchConditions and " +
+					"mutatingWebhookMatchConditions"})
 		}
 	}
 }
@@ -182,8 +198,9 @@ func webhookNamespaces(v *view, add func(resource.Finding)) {
 			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
 		}
 		selector := map[string]any{"matchExpressions": expressions}
-		add(resource.Finding{ID: WebhookNamespaces, Severity: resource.Error, Object: h.ObjectRef, Message: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook.Name, named(left)),
-			Why: "every image is admitted there", Command: h.set("namespaceSelector", selector),
+		add(resource.Finding{ID: WebhookNamespaces, Severity: resource.Error, Object: h.ObjectRef,
+			Message: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook.Name, named(left)),
+			Why:     "every image is admitted there", Command: h.set("namespaceSelector", selector),
 			Keep: "Gatekeeper's values validatingWebhookExemptNamespacesLabels and mutatingWebhookExemptNamespacesLabels"})
 	}
 }
@@ -195,7 +212,8 @@ func webhookAuthority(v *view, add func(resource.Finding)) {
 		if said == "" {
 			continue
 		}
-		add(resource.Finding{ID: WebhookCA, Severity: severity, Object: h.ObjectRef, Message: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
+		add(resource.Finding{ID: WebhookCA, Severity: severity, Object: h.ObjectRef,
+			Message: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
 			Why:     "the API server then cannot call Gatekeeper: nothing can be changed, or everything is admitted",
 			Command: "kubectl delete secret gatekeeper-webhook-server-cert --namespace=" + resource.ShellWord(v.gatekeeperNamespace()),
 			Keep:    "Gatekeeper creates the next CA by itself; if cert-manager issues the certificate, renew it there"})
@@ -205,8 +223,10 @@ func webhookAuthority(v *view, add func(resource.Finding)) {
 func ignoredNamespaces(v *view, add func(resource.Finding)) {
 	for _, n := range v.Namespaces {
 		if value, ok := n.Labels[v1beta1.LabelGatekeeperIgnore]; ok && !slices.Contains(v.exempt(), n.Name) {
-			add(resource.Finding{ID: NamespaceIgnored, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: n.Name}, Message: fmt.Sprintf("it has the label %s=%s", v1beta1.LabelGatekeeperIgnore, value),
-				Why: "the API server does not ask Gatekeeper about it, so every image is admitted there", Command: "kubectl label namespace " + resource.ShellWord(n.Name) + " " + v1beta1.LabelGatekeeperIgnore + "-"})
+			add(resource.Finding{ID: NamespaceIgnored, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: n.Name},
+				Message: fmt.Sprintf("it has the label %s=%s", v1beta1.LabelGatekeeperIgnore, value),
+				Why:     "the API server does not ask Gatekeeper about it, so every image is admitted there",
+				Command: "kubectl label namespace " + resource.ShellWord(n.Name) + " " + v1beta1.LabelGatekeeperIgnore + "-"})
 		}
 	}
 }

@@ -41,7 +41,8 @@ func ofTeam(t *testing.T, objects ...client.Object) client.Client {
 func TestATeamChecksTheRulesOfItsNamespaceAndItsHomeNamespace(t *testing.T) {
 	made := func(namespace string) *v1beta1.Verifier {
 		v := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "anyone"}}
-		v.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonIdentityForAnyone), Message: "anyone can sign"}}
+		v.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonIdentityForAnyone),
+			Message: "anyone can sign"}}
 		return v
 	}
 	c := ofTeam(t, made("tides"), made("tides-home"), made("other"),
@@ -58,7 +59,8 @@ func TestATeamChecksTheRulesOfItsNamespaceAndItsHomeNamespace(t *testing.T) {
 				found = append(found, f.Object)
 			}
 		}
-		require.Equal(t, []policy.ObjectRef{{Kind: "Verifier", Namespace: "tides-home", Name: "anyone"}, {Kind: "Verifier", Namespace: "tides", Name: "anyone"}}, found, name)
+		require.Equal(t, []policy.ObjectRef{{Kind: "Verifier", Namespace: "tides-home", Name: "anyone"}, {Kind: "Verifier", Namespace: "tides", Name: "anyone"}},
+			found, name)
 		unchecked := map[string]string{}
 		for _, u := range report.Unchecked {
 			for _, id := range u.IDs {

@@ -59,10 +59,14 @@ func TestControllersAreTriedAsTheyRun(t *testing.T) {
 		outcome  Outcome
 		fix      string
 	}{
-		"with accounts of their own":          {own, []string{"default", "generic-garbage-collector"}, "account ServiceAccount kube-system/generic-garbage-collector", NotHeld, "guardrail"},
-		"another controller has one":          {own, []string{"validatingadmissionpolicy-status-controller"}, "account ServiceAccount kube-system/generic-garbage-collector", NotHeld, "guardrail"},
-		"all as one, with all permissions":    {shared, []string{"default"}, "account User system:kube-controller-manager", NotHeld, "--use-service-account-credentials=true"},
-		"all as one, and it is not known who": {"nobody", []string{"default"}, "account User system:kube-controller-manager", NotTried, "--use-service-account-credentials=true"},
+		"with accounts of their own": {own, []string{"default", "generic-garbage-collector"}, "account ServiceAccount kube-system/generic-garbage-collector",
+			NotHeld, "guardrail"},
+		"another controller has one": {own, []string{"validatingadmissionpolicy-status-controller"},
+			"account ServiceAccount kube-system/generic-garbage-collector", NotHeld, "guardrail"},
+		"all as one, with all permissions": {shared, []string{"default"}, "account User system:kube-controller-manager", NotHeld,
+			"--use-service-account-credentials=true"},
+		"all as one, and it is not known who": {"nobody", []string{"default"}, "account User system:kube-controller-manager", NotTried,
+			"--use-service-account-credentials=true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			results, err := Run(t.Context(), refusing(t, c.powerful, c.accounts...), Options{})

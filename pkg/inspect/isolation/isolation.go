@@ -125,8 +125,10 @@ func (s *scene) pair(ctx context.Context, p pair) []Result {
 		}
 	}
 	if len(p.team.people) == 0 {
-		results = append(results, Result{Case: caseNobody, Tries: "impersonate someone of the team", Tenant: p.team.tenant.Name, Outcome: NotTried,
-			Why: "the Tenant names no people and no ServiceAccount for Git", Fix: "name a user with --person and --group, or list people in spec.access"})
+		results = append(results,
+			Result{Case: caseNobody, Tries: "impersonate someone of the team", Tenant: p.team.tenant.Name, Outcome: NotTried,
+				Why: "the Tenant names no people and no ServiceAccount for Git",
+				Fix: "name a user with --person and --group, or list people in spec.access"})
 	}
 	return results
 }
@@ -137,11 +139,13 @@ func (p pair) leftOut(namespaces int) []Result {
 	for _, of := range []struct {
 		n         int
 		what, fix string
-	}{{p.team.left.people, "people", "name them one by one with --person and --group"}, {namespaces, "namespaces in which somebody has other permissions", "take bindings away that are not needed"},
+	}{{p.team.left.people, "people", "name them one by one with --person and --group"},
+		{namespaces, "namespaces in which somebody has other permissions", "take bindings away that are not needed"},
 		{p.team.left.objects, "objects of the platform", "none: objects of one kind are guarded alike"}} {
 		if of.n > 0 {
-			results = append(results, Result{Case: caseLeftOut, Tries: "try everything that was found", Tenant: p.team.tenant.Name, Outcome: NotTried,
-				Why: fmt.Sprintf("%d more %s were not tried", of.n, of.what), Fix: of.fix})
+			results = append(results,
+				Result{Case: caseLeftOut, Tries: "try everything that was found", Tenant: p.team.tenant.Name, Outcome: NotTried,
+					Why: fmt.Sprintf("%d more %s were not tried", of.n, of.what), Fix: of.fix})
 		}
 	}
 	return results

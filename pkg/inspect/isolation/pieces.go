@@ -16,7 +16,8 @@ import (
 // pieces checks what each piece grants to the Git accounts of all Tenants, and tries to turn another
 // ClusterRole into a piece, with the permissions of the controller that aggregates.
 func (s *scene) pieces(ctx context.Context) []Result {
-	r := Result{Case: "reconciler-pieces", Tries: "does a piece give the Git accounts more than kinds of others", Who: "everybody", Outcome: Held, By: []string{"the rules of the pieces"}}
+	r := Result{Case: "reconciler-pieces", Tries: "does a piece give the Git accounts more than kinds of others", Who: "everybody",
+		Outcome: Held, By: []string{"the rules of the pieces"}}
 	var wide, remedies []string
 	for i := range s.roles {
 		if excess := resource.PieceExcess(&s.roles[i], s.landwaiter.Name); len(excess) > 0 {
@@ -29,10 +30,14 @@ func (s *scene) pieces(ctx context.Context) []Result {
 	case s.unreadRoles != nil:
 		r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(s.unreadRoles), "ask for permission to list clusterroles"
 	case len(wide) > 0:
-		r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, strings.Join(wide, "; ")+", and every Git account gets it", "take it out, or "+strings.Join(remedies, " && ")
+		r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, strings.Join(wide, "; ")+", and every Git account gets it",
+			"take it out, or "+strings.Join(remedies, " && ")
 	}
-	taken := change("give every Git account the permissions of ClusterRole admin", group(rbacGroup, "v1", "clusterroles"), "", "admin", metadata("labels", v1beta1.LabelPiece, "true"))
-	return append([]Result{r}, s.byController(ctx, "reconciler-pieces", "make another ClusterRole a piece of the Git accounts' role", s.controller(roleAggregation), guarded("reconciler-pieces", taken)...)...)
+	taken := change("give every Git account the permissions of ClusterRole admin", group(rbacGroup, "v1", "clusterroles"), "", "admin",
+		metadata("labels", v1beta1.LabelPiece, "true"))
+	return append([]Result{r},
+		s.byController(ctx, "reconciler-pieces", "make another ClusterRole a piece of the Git accounts' role", s.controller(roleAggregation),
+			guarded("reconciler-pieces", taken)...)...)
 }
 
 // trusted is a Secret of a team that a Store or a TrustStore names.
@@ -81,22 +86,25 @@ type writer struct {
 // writers are the writers of the pieces, in each version that may be served.
 func writers() []writer {
 	external := func(secret string) map[string]any {
-		return map[string]any{"secretStoreRef": map[string]any{"name": probeName, "kind": "SecretStore"}, "target": map[string]any{"name": secret},
-			"data": []any{map[string]any{"secretKey": "probe", "remoteRef": map[string]any{"key": "probe"}}}}
+		return map[string]any{"secretStoreRef": map[string]any{"name": probeName, "kind": "SecretStore"},
+			"target": map[string]any{"name": secret},
+			"data":   []any{map[string]any{"secretKey": "probe", "remoteRef": map[string]any{"key": "probe"}}}}
 	}
 	const stores, certificates = "external-secrets.io", "cert-manager.io"
 	return []writer{
 		{group(stores, "v1", "externalsecrets"), "ExternalSecret", external},
 		{group(stores, "v1beta1", "externalsecrets"), "ExternalSecret", external},
 		{group(stores, "v1alpha1", "pushsecrets"), "PushSecret", func(secret string) map[string]any {
-			return map[string]any{"secretStoreRefs": []any{map[string]any{"name": probeName, "kind": "SecretStore"}}, "selector": map[string]any{"secret": map[string]any{"name": probeName}},
-				"data": []any{map[string]any{"match": map[string]any{"secretKey": "probe", "remoteRef": map[string]any{"remoteKey": secret}}}}}
+			return map[string]any{"secretStoreRefs": []any{map[string]any{"name": probeName, "kind": "SecretStore"}},
+				"selector": map[string]any{"secret": map[string]any{"name": probeName}},
+				"data":     []any{map[string]any{"match": map[string]any{"secretKey": "probe", "remoteRef": map[string]any{"remoteKey": secret}}}}}
 		}},
 		{group(certificates, "v1", "certificates"), "Certificate", func(secret string) map[string]any {
 			return map[string]any{"secretName": secret, "issuerRef": map[string]any{"name": probeName}, "dnsNames": []any{"probe.example.com"}}
 		}},
 		{group(certificates, "v1", "issuers"), "Issuer", func(secret string) map[string]any {
-			return map[string]any{"acme": map[string]any{"server": "https://acme.example.com/directory", "privateKeySecretRef": map[string]any{"name": secret}}}
+			return map[string]any{"acme": map[string]any{"server": "https://acme.example.com/directory",
+				"privateKeySecretRef": map[string]any{"name": secret}}}
 		}},
 		{group("secrets-store.csi.x-k8s.io", "v1", "secretproviderclasses"), "SecretProviderClass", func(secret string) map[string]any {
 			return map[string]any{"provider": "vault", "secretObjects": []any{map[string]any{"secretName": secret, "type": "Opaque",

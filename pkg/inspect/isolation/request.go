@@ -84,7 +84,8 @@ func (r request) path() string {
 
 // method is the HTTP method of a tried request.
 func (r request) method() string {
-	return map[string]string{verbCreate: http.MethodPost, verbPatch: http.MethodPatch, verbUpdate: http.MethodPut, verbDelete: http.MethodDelete}[r.verb]
+	return map[string]string{verbCreate: http.MethodPost, verbPatch: http.MethodPatch, verbUpdate: http.MethodPut,
+		verbDelete: http.MethodDelete}[r.verb]
 }
 
 // tried reports whether a request is sent as a dry run.
@@ -94,7 +95,8 @@ func (r request) tried() bool {
 
 // attributes are the attributes for the authorizer.
 func (r request) attributes() *authorizationv1.ResourceAttributes {
-	a := &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.Group, Version: r.Version, Resource: r.Resource, Subresource: r.subresource, Namespace: r.namespace, Name: r.name}
+	a := &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.Group, Version: r.Version, Resource: r.Resource,
+		Subresource: r.subresource, Namespace: r.namespace, Name: r.name}
 	if r.Group == "" && r.Resource == "namespaces" && a.Namespace == "" {
 		a.Namespace = r.name // as the API server does for the namespace itself
 	}
@@ -120,8 +122,9 @@ func object(apiVersion, kind, namespace, name string, fields map[string]any) map
 
 // create requests to create an object of a namespace, or of the cluster.
 func create(resource schema.GroupVersionResource, kind, namespace string, fields map[string]any) request {
-	return request{does: "create " + withArticle(kind) + place(namespace), verb: verbCreate, GroupVersionResource: resource, namespace: namespace,
-		body: object(resource.GroupVersion().String(), kind, namespace, probeName, fields)}
+	return request{does: "create " + withArticle(kind) + place(namespace), verb: verbCreate, GroupVersionResource: resource,
+		namespace: namespace,
+		body:      object(resource.GroupVersion().String(), kind, namespace, probeName, fields)}
 }
 
 // mayDo asks the authorizer about a permission.
@@ -130,12 +133,14 @@ func mayDo(verb string, resource schema.GroupVersionResource, subresource, names
 	if subresource != "" {
 		what += "/" + subresource
 	}
-	return request{does: verb + " " + what + place(namespace), verb: verb, GroupVersionResource: resource, subresource: subresource, namespace: namespace, onlyAsk: true}
+	return request{does: verb + " " + what + place(namespace), verb: verb, GroupVersionResource: resource, subresource: subresource,
+		namespace: namespace, onlyAsk: true}
 }
 
 // remove requests to delete an object.
 func remove(resource schema.GroupVersionResource, namespace, name string) request {
-	return request{does: fmt.Sprintf("delete %s %s%s", resource.Resource, name, place(namespace)), verb: verbDelete, GroupVersionResource: resource, namespace: namespace, name: name}
+	return request{does: fmt.Sprintf("delete %s %s%s", resource.Resource, name, place(namespace)), verb: verbDelete,
+		GroupVersionResource: resource, namespace: namespace, name: name}
 }
 
 // change requests to merge a patch into an object.
@@ -173,7 +178,9 @@ func metadata(of, key string, value any) map[string]any {
 
 // podBody is a pod that any Pod Security level admits.
 func podBody() map[string]any {
-	container := map[string]any{"name": "probe", "image": probeImage, "resources": map[string]any{"requests": map[string]any{"cpu": "1m", "memory": "1Mi"}, "limits": map[string]any{"cpu": "1m", "memory": "1Mi"}},
+	container := map[string]any{"name": "probe", "image": probeImage,
+		"resources": map[string]any{"requests": map[string]any{"cpu": "1m", "memory": "1Mi"},
+			"limits": map[string]any{"cpu": "1m", "memory": "1Mi"}},
 		"securityContext": map[string]any{"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []any{"ALL"}}}}
 	return map[string]any{"spec": map[string]any{"automountServiceAccountToken": false, "containers": []any{container},
 		"securityContext": map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}}}}
@@ -220,7 +227,8 @@ func (a answer) refusedRightly(r request) bool {
 
 // Texts of Kubernetes. The API server has no other way to say who refused.
 var (
-	policyText  = regexp.MustCompile(`^[a-z0-9./-]+(?: "[^"]*")? is forbidden: ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request`)
+	policyText = regexp.MustCompile(`^[a-z0-9./-]+(?: "[^"]*")? is forbidden: ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' ` +
+		`denied request`)
 	webhookText = regexp.MustCompile(`^(?:[^:]* is forbidden: )?admission webhook "([^"]+)" denied the request`)
 	rightsText  = regexp.MustCompile(`^[^:]* is forbidden: User ".*" cannot [a-z]+ resource`)
 	grantText   = regexp.MustCompile(`^[^:]* is forbidden: user ".*" \(groups=.*\) is attempting to grant RBAC permissions not currently held`)
@@ -239,7 +247,8 @@ func classify(err error) answer {
 	text := shown(message)
 	switch {
 	case strings.Contains(message, " cannot impersonate"):
-		return answer{kind: unanswered, text: text, fix: "bind a role with the verb impersonate for users, groups and serviceaccounts to yourself, or ask a cluster admin to run this"}
+		return answer{kind: unanswered, text: text, fix: "bind a role with the verb impersonate for users, groups and serviceaccounts to " +
+			"yourself, or ask a cluster admin to run this"}
 	case apierrors.IsForbidden(err):
 		return forbidden(message, text)
 	case apierrors.IsAlreadyExists(err):
@@ -252,7 +261,8 @@ func classify(err error) answer {
 		if match := webhookText.FindStringSubmatch(message); match != nil {
 			return answer{kind: refusedOtherwise, by: "webhook " + match[1], text: text}
 		}
-		return answer{kind: unanswered, text: text, fix: "a webhook does not support dry runs, or the Kubernetes version differs: see the message"}
+		return answer{kind: unanswered, text: text, fix: "a webhook does not support dry runs, or the Kubernetes version differs: " +
+			"see the message"}
 	case apierrors.IsConflict(err):
 		return answer{kind: unanswered, text: text, fix: "try again"}
 	}
@@ -291,8 +301,10 @@ func shown(text string) string { return check.Shown(text) }
 
 // readable are the resources that a run may read. Secrets are not among them.
 func readable() []string {
-	return []string{"tenants", "namespaces", "rolebindings", "networkpolicies", "resourcequotas", "serviceaccounts", "configmaps", "kustomizations",
-		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "clusterroles", "stores", "truststores", "externalsecrets", "pushsecrets", "certificates", "issuers", "secretproviderclasses"}
+	return []string{"tenants", "namespaces", "rolebindings", "networkpolicies", "resourcequotas", "serviceaccounts", "configmaps",
+		"kustomizations",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "clusterroles", "stores", "truststores", "externalsecrets",
+		"pushsecrets", "certificates", "issuers", "secretproviderclasses"}
 }
 
 // dryRunOnly refuses, before it leaves the machine, every request that could change something

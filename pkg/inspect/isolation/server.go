@@ -39,7 +39,8 @@ type knownRules struct {
 // connect returns the server of a configuration.
 func connect(config *rest.Config) (*server, error) {
 	if config.Impersonate.UserName != "" {
-		return nil, errors.New("this kubeconfig already impersonates another user, who cannot impersonate a team: use one that logs in as yourself")
+		return nil,
+			errors.New("this kubeconfig already impersonates another user, who cannot impersonate a team: use one that logs in as yourself")
 	}
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst, own.Timeout = perSecond, burst, requestTimeout
@@ -136,8 +137,9 @@ func (s *server) byName(ctx context.Context, who person, r request) string {
 }
 
 func (s *server) mayIt(ctx context.Context, who person, r request) (authorizationv1.SubjectAccessReviewStatus, error) {
-	review := authorizationv1.SelfSubjectAccessReview{TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.attributes()}}
+	review := authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.attributes()}}
 	if err := s.post(ctx, who, "selfsubjectaccessreviews", &review); err != nil {
 		return review.Status, fmt.Errorf("ask about permissions: %w", err)
 	}
@@ -150,7 +152,8 @@ func (s *server) post(ctx context.Context, who person, resource string, review a
 	if err != nil {
 		return err
 	}
-	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/"+resource), who).Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx))
+	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/"+resource), who).Param("dryRun", metav1.DryRunAll).
+		Body(body).Do(ctx))
 	if err != nil {
 		return err
 	}
@@ -163,8 +166,9 @@ func (s *server) rules(ctx context.Context, who person, namespace string) knownR
 	if found, ok := s.known[key]; ok {
 		return found
 	}
-	review := authorizationv1.SelfSubjectRulesReview{TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectRulesReview"},
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	review := authorizationv1.SelfSubjectRulesReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectRulesReview"},
+		Spec:     authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	if s.post(ctx, who, "selfsubjectrulesreviews", &review) != nil {
 		return knownRules{} // asked again next time
 	}

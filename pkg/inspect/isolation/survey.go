@@ -119,9 +119,11 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		return nil, err
 	}
 	for i := range accounts {
-		s.accountsThere = append(s.accountsThere, account(roleSystem, types.NamespacedName{Namespace: options.Landwaiter.Namespace, Name: accounts[i].Name}).user)
+		s.accountsThere = append(s.accountsThere,
+			account(roleSystem, types.NamespacedName{Namespace: options.Landwaiter.Namespace, Name: accounts[i].Name}).user)
 	}
-	s.guard.Operated = s.guard.Policy("operator-guardrail") != nil || s.guard.Policy("operator-tenants") != nil || slices.Contains(s.accountsThere, s.operator().user)
+	s.guard.Operated = s.guard.Policy("operator-guardrail") != nil || s.guard.Policy("operator-tenants") != nil ||
+		slices.Contains(s.accountsThere, s.operator().user)
 	if s.controllersApart, err = api.controllersApart(ctx); err != nil {
 		return nil, err
 	}
@@ -162,7 +164,8 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		s.pairs = append(s.pairs, pair{team: attacker, other: other})
 	}
 	if (options.As != "" || len(options.Groups) > 0) && len(s.pairs) > 0 {
-		s.pairs[0].team.people = append(s.pairs[0].team.people, person{role: roleAsked, user: cmp.Or(options.As, probeName), groups: options.Groups})
+		s.pairs[0].team.people = append(s.pairs[0].team.people,
+			person{role: roleAsked, user: cmp.Or(options.As, probeName), groups: options.Groups})
 	}
 	return s, nil
 }
@@ -171,8 +174,10 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 func (s *scene) limits(ctx context.Context) {
 	s.guard.Release, s.guard.ClusterResources = s.landwaiter, s.keys
 	var errPolicies, errBindings error
-	s.guard.Policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, s.api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
-	s.guard.Bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, s.api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
+	s.guard.Policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, s.api,
+		listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
+	s.guard.Bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, s.api,
+		listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
 	s.unread, s.guarding = errors.Join(errPolicies, errBindings), guardrailNames(s.guard)
 	s.roles, s.unreadRoles = list[rbacv1.ClusterRole](ctx, s.api, listing(group(rbacGroup, "v1", "clusterroles"), ""), "")
 	s.guard.Bindable = check.Bindable(s.roles, s.landwaiter.Name)
@@ -206,7 +211,9 @@ func choose(tenants []*v1beta1.Tenant, options Options) ([][2]*v1beta1.Tenant, e
 		}
 	}
 	var chosen [][2]*v1beta1.Tenant
-	tenants = slices.DeleteFunc(slices.Clone(tenants), func(t *v1beta1.Tenant) bool { return t.DeletionTimestamp != nil && t.Name != options.Tenant })
+	tenants = slices.DeleteFunc(slices.Clone(tenants), func(t *v1beta1.Tenant) bool {
+		return t.DeletionTimestamp != nil && t.Name != options.Tenant
+	})
 	for i, tenant := range tenants {
 		next := other
 		if next == nil && len(tenants) > 1 {
@@ -262,7 +269,8 @@ func (s *server) team(ctx context.Context, tenant *v1beta1.Tenant, names []strin
 
 // owned finds objects of the platform in a namespace.
 func (s *server) owned(ctx context.Context, t *team, namespace string) error {
-	for _, of := range []schema.GroupVersionResource{group("networking.k8s.io", "v1", "networkpolicies"), core("resourcequotas"), group(rbacGroup, "v1", "rolebindings"), core("serviceaccounts"), core("configmaps")} {
+	for _, of := range []schema.GroupVersionResource{group("networking.k8s.io", "v1", "networkpolicies"), core("resourcequotas"),
+		group(rbacGroup, "v1", "rolebindings"), core("serviceaccounts"), core("configmaps")} {
 		found, err := list[metav1.PartialObjectMetadata](ctx, s, listing(of, namespace), v1beta1.LabelOwner+"="+v1beta1.OwnerPlatform)
 		if err != nil {
 			return err

@@ -73,10 +73,12 @@ func TestEachTeamTriesToReachTheNext(t *testing.T) {
 func TestPeopleAreThoseOfTheTenantAndThoseWhoAreBound(t *testing.T) {
 	tenant := tenants("a")[0]
 	tenant.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "admins"}}
-	tenant.Spec.Access.Developers = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectUser, Name: "dan"}, {Kind: v1beta1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}}
+	tenant.Spec.Access.Developers = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectUser, Name: "dan"},
+		{Kind: v1beta1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}}
 	tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	bound := func(role string, subjects ...rbacv1.Subject) rbacv1.RoleBinding {
-		return rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "a-web", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: subjects}
+		return rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "a-web", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role},
+			Subjects: subjects}
 	}
 	var got []string
 	found, left := people(tenant, []rbacv1.RoleBinding{
@@ -87,7 +89,8 @@ func TestPeopleAreThoseOfTheTenantAndThoseWhoAreBound(t *testing.T) {
 	for _, p := range found {
 		got = append(got, p.String())
 	}
-	require.Equal(t, []string{"admin Group admins", "developer User dan", "developer ServiceAccount ci/runner", "Git account ServiceAccount a/a", "bound User eve (by RoleBinding a-web/b)"}, got)
+	require.Equal(t, []string{"admin Group admins", "developer User dan", "developer ServiceAccount ci/runner", "Git account ServiceAccount a/a",
+		"bound User eve (by RoleBinding a-web/b)"}, got)
 }
 
 func TestEveryCaseHasAnIDOfItsOwnAndNamesWhatItShows(t *testing.T) {
@@ -108,9 +111,11 @@ func TestAHoleIsAFindingAndWhatWasNotTriedIsNotChecked(t *testing.T) {
 	require.Len(t, unchecked, 1, "nothing was tried")
 	fault := resource.Finding{ID: "GuardrailMissing", Message: "the guardrail does not exist"}
 	found, unchecked = Findings([]Result{{Case: "a", Outcome: Held}, {Case: "b", Outcome: NotTried, Why: "it is gone", Fix: "look"},
-		{Case: "c", Outcome: NotHeld, Tenant: "iris", Who: "ada", Why: "may read Secrets", Fix: "take the role away"}, {Case: "guardrail-x", Outcome: NotHeld, faults: []resource.Finding{fault}}})
+		{Case: "c", Outcome: NotHeld, Tenant: "iris", Who: "ada", Why: "may read Secrets", Fix: "take the role away"},
+		{Case: "guardrail-x", Outcome: NotHeld, faults: []resource.Finding{fault}}})
 	require.Equal(t, []resource.Unchecked{{IDs: []string{"b"}, Why: "it is gone; look"}}, unchecked)
-	require.Equal(t, []resource.Finding{{ID: "c", Severity: resource.Error, Tenant: "iris", Message: "ada: may read Secrets", Fix: "take the role away"}, fault}, found)
+	require.Equal(t, []resource.Finding{{ID: "c", Severity: resource.Error, Tenant: "iris", Message: "ada: may read Secrets", Fix: "take the role away"}, fault},
+		found)
 }
 
 func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
@@ -134,7 +139,9 @@ func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
 }
 
 func TestOnlyGuardrailsOfOursRefuseAndOnlyWhereRightsDoNot(t *testing.T) {
-	try := &scene{guard: check.Guardrails{Release: types.NamespacedName{Name: "landwaiter"}, Policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-tenant-labels"}}, {ObjectMeta: metav1.ObjectMeta{Name: "company-labels"}}}}}
+	try := &scene{guard: check.Guardrails{Release: types.NamespacedName{Name: "landwaiter"},
+		Policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-tenant-labels"}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "company-labels"}}}}}
 	try.guarding = guardrailNames(try.guard)
 	by := func(name string) answer { return answer{kind: refused, by: byGuardrail + name} }
 	guarded := request{guardrail: "tenant-labels"}

@@ -24,5 +24,6 @@ func askServerIn(namespace string) string {
 // AskServerSomewhere is [State.AskServer] with a placeholder for the namespace.
 func AskServerSomewhere() string { return askServerIn("NAMESPACE") }
 
-const restrictedPod = `[{"op":"add","path":"/spec/securityContext","value":{"runAsNonRoot":true,"runAsUser":65532,"seccompProfile":{"type":"RuntimeDefault"}}},` +
+const restrictedPod = `[{"op":"add","path":"/spec/securityContext","value":{"runAsNonRoot":true,"runAsUser":65532,` +
+	`"seccompProfile":{"type":"RuntimeDefault"}}},` +
 	`{"op":"add","path":"/spec/containers/0/securityContext","value":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]`

@@ -19,8 +19,9 @@ func attention(o resource.Objects, now time.Time) map[verify.Namespace][]Attenti
 	for _, object := range o.Resources {
 		if until, over := endedAt(object, now); over { // the conditions may be an hour old
 			at := verify.Namespace(object.GetNamespace())
-			found[at] = append(found[at], Attention{Source: resource.RefOf(object), Condition: v1beta1.ConditionEffective, Reason: string(policy.ReasonExpired),
-				Message: "it expired at " + until.UTC().Format(time.RFC3339) + " and allows nothing; delete it"})
+			found[at] = append(found[at],
+				Attention{Source: resource.RefOf(object), Condition: v1beta1.ConditionEffective, Reason: string(policy.ReasonExpired),
+					Message: "it expired at " + until.UTC().Format(time.RFC3339) + " and allows nothing; delete it"})
 			continue
 		}
 		broken := resource.Lacks(object, v1beta1.ConditionReady) != nil
@@ -34,7 +35,8 @@ func attention(o resource.Objects, now time.Time) map[verify.Namespace][]Attenti
 				continue
 			}
 			at := verify.Namespace(object.GetNamespace())
-			found[at] = append(found[at], Attention{Source: resource.RefOf(object), Condition: c.Type, Reason: shown(c.Reason), Message: shown(c.Message), Partly: partly})
+			found[at] = append(found[at],
+				Attention{Source: resource.RefOf(object), Condition: c.Type, Reason: shown(c.Reason), Message: shown(c.Message), Partly: partly})
 		}
 	}
 	for _, list := range found {
@@ -58,5 +60,6 @@ func ConditionShown(condition string, partly bool) string {
 
 // urgency puts resources that deny first, and unused ones last.
 func urgency(condition string) int {
-	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon, v1beta1.ConditionNeedsReview, v1beta1.ConditionEffective}, condition)
+	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon,
+		v1beta1.ConditionNeedsReview, v1beta1.ConditionEffective}, condition)
 }

@@ -57,7 +57,8 @@ func breakGlassOf(n *corev1.Namespace, limit Limit, now time.Time) *BreakGlass {
 	if err != nil {
 		return &BreakGlass{State: BreakGlassOff, Why: shown(err.Error())}
 	}
-	b := &BreakGlass{State: BreakGlassOpen, From: made.From.UTC().Format(time.RFC3339), Until: made.Until.UTC().Format(time.RFC3339), Reason: shown(made.Why), OverrideMandatory: made.OverrideMandatory}
+	b := &BreakGlass{State: BreakGlassOpen, From: made.From.UTC().Format(time.RFC3339), Until: made.Until.UTC().Format(time.RFC3339),
+		Reason: shown(made.Why), OverrideMandatory: made.OverrideMandatory}
 	switch {
 	case now.Before(made.From):
 		b.State = BreakGlassPlanned
@@ -84,7 +85,8 @@ func (b BreakGlass) String() string {
 	case BreakGlassPlanned:
 		return "planned: allows " + which + " from " + b.From + " until " + b.Until + " (" + b.Reason + ")"
 	case BreakGlassUnknown:
-		return "possibly open: if serve runs with --break-glass, allows " + which + " until " + b.Until + " (" + b.Reason + "); whether it does is unknown: " + b.Why
+		return "possibly open: if serve runs with --break-glass, allows " + which + " until " + b.Until + " (" + b.Reason +
+			"); whether it does is unknown: " + b.Why
 	}
 	return "off: " + b.Why
 }

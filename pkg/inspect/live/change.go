@@ -53,8 +53,12 @@ func (c Change) applied(o resource.Objects) resource.Objects {
 	next.Resources = c.resources(o.Resources, gone)
 	next.Namespaces = c.namespaces(o.Namespaces)
 	next.Secrets = replaced(o.Secrets, c.Objects.Secrets, gone, func(s corev1.Secret) policy.ObjectRef { return named("Secret", &s) })
-	next.ConfigMaps = replaced(o.ConfigMaps, c.Objects.ConfigMaps, gone, func(m corev1.ConfigMap) policy.ObjectRef { return named("ConfigMap", &m) })
-	next.ServiceAccounts = replaced(o.ServiceAccounts, c.Objects.ServiceAccounts, gone, func(a corev1.ServiceAccount) policy.ObjectRef { return named("ServiceAccount", &a) })
+	next.ConfigMaps = replaced(o.ConfigMaps, c.Objects.ConfigMaps, gone, func(m corev1.ConfigMap) policy.ObjectRef {
+		return named("ConfigMap", &m)
+	})
+	next.ServiceAccounts = replaced(o.ServiceAccounts, c.Objects.ServiceAccounts, gone, func(a corev1.ServiceAccount) policy.ObjectRef {
+		return named("ServiceAccount", &a)
+	})
 	next.Broken, next.Unreadable = slices.Clone(o.Broken), slices.Clone(o.Unreadable)
 	return next
 }

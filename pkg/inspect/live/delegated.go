@@ -26,14 +26,17 @@ func (s State) delegated(result verify.Result) (verify.Result, bool) {
 		if !now {
 			continue
 		}
-		where := "ask a cluster admin which images ClusterExceptions delegate to namespace " + x.Namespace + ", or apply the Exception and read its condition Effective"
-		reason := fmt.Sprintf("%s names the image, and counts if a ClusterException delegates it to namespace %s: you cannot read ClusterExceptions", resource.RefOf(x), x.Namespace)
+		where := "ask a cluster admin which images ClusterExceptions delegate to namespace " + x.Namespace +
+			", or apply the Exception and read its condition Effective"
+		reason := fmt.Sprintf("%s names the image, and counts if a ClusterException delegates it to namespace %s: you cannot read "+
+			"ClusterExceptions", resource.RefOf(x), x.Namespace)
 		if said != "" {
 			where = "ask a cluster admin which images ClusterExceptions delegate to namespace " + x.Namespace
 			if command := s.AskServer(result.Namespace); command != "" {
 				where = "ask the server: " + command
 			}
-			reason = fmt.Sprintf("%s names the image and is in force (%s), but whether its delegation is for this image is unknown: you cannot read ClusterExceptions", resource.RefOf(x), said)
+			reason = fmt.Sprintf("%s names the image and is in force (%s), but whether its delegation is for this image is unknown: you cannot "+
+				"read ClusterExceptions", resource.RefOf(x), said)
 		}
 		denied := result.Verdict
 		result.Verdict = policy.NotDecided(denied.Policy, reason+". Without the exception: "+denied.Reason)

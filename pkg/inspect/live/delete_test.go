@@ -44,7 +44,8 @@ func TestWhatAChangeDeletesIsNotReadFromTheClusterAgain(t *testing.T) {
 	store.Spec.Registries = []string{"registry.example.com"}
 	store.Spec.ImagePullSecretsFrom = &v1beta1.ImagePullSecretsFrom{ServiceAccount: v1beta1.Reference{Name: "a"}}
 	account := &corev1.ServiceAccount{ObjectMeta: meta("a"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}
-	p := reader(t, inSecret, inMap, store, account, &corev1.Secret{ObjectMeta: meta("s")}, &corev1.ConfigMap{ObjectMeta: meta("m")}, &corev1.Secret{ObjectMeta: meta("pull")})
+	p := reader(t, inSecret, inMap, store, account, &corev1.Secret{ObjectMeta: meta("s")}, &corev1.ConfigMap{ObjectMeta: meta("m")},
+		&corev1.Secret{ObjectMeta: meta("pull")})
 	count := func(o resource.Objects) [3]int {
 		require.Empty(t, o.Unreadable)
 		return [3]int{len(o.Secrets), len(o.ConfigMaps), len(o.ServiceAccounts)}

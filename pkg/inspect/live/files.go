@@ -33,7 +33,9 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 		case d.Err != nil && !d.Ignored && d.JSON == nil: // it may have items, as a list
 			return nil, 0, fmt.Errorf("%s:%d: %w", d.File, d.Line, d.Err)
 		case hasItems(d.JSON) || hasItems(d.Foreign):
-			return nil, 0, fmt.Errorf("%s:%d: %s: for kubectl, an object with items is a list, but only apiVersion v1, kind List is supported: change apiVersion and kind, or write each item as a document", d.File, d.Line, d.Source)
+			return nil, 0,
+				fmt.Errorf("%s:%d: %s: for kubectl, an object with items is a list, but only apiVersion v1, kind List is supported: change "+
+					"apiVersion and kind, or write each item as a document", d.File, d.Line, d.Source)
 		case !d.Ignored:
 			others++
 			continue
@@ -67,7 +69,8 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 		return nil, 0, errors.New(configdir.EmptyInput)
 	}
 	if len(found) == 0 {
-		return nil, others, errors.New("no images: the files have no Pod, and no workload with one; objects of other kinds: " + fmt.Sprint(others))
+		return nil, others,
+			errors.New("no images: the files have no Pod, and no workload with one; objects of other kinds: " + fmt.Sprint(others))
 	}
 	return found, others, nil
 }

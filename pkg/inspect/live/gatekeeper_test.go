@@ -75,7 +75,8 @@ func TestWhatRunsInAnExemptNamespaceNeedsNoAttention(t *testing.T) {
 func TestStatusSaysWhetherBreakGlassOpensANamespace(t *testing.T) {
 	at := func(hours int) string { return today().Add(time.Duration(hours) * time.Hour).Format(time.RFC3339) }
 	glass := func(from, until string) map[string]string {
-		return map[string]string{v1beta1.AnnotationBreakGlassFrom: from, v1beta1.AnnotationBreakGlassUntil: until, v1beta1.AnnotationBreakGlassReason: "OPS-1\nthe registry is down"}
+		return map[string]string{v1beta1.AnnotationBreakGlassFrom: from, v1beta1.AnnotationBreakGlassUntil: until,
+			v1beta1.AnnotationBreakGlassReason: "OPS-1\nthe registry is down"}
 	}
 	day := Limit{Known: true, Most: 24 * time.Hour}
 	for name, c := range map[string]struct {
@@ -84,14 +85,18 @@ func TestStatusSaysWhetherBreakGlassOpensANamespace(t *testing.T) {
 		says        string // "" if there is nothing to say
 		attention   bool
 	}{
-		"none":                     {nil, day, "", false},
-		"open":                     {glass(at(-1), at(1)), day, "open: allows every image that no mandatory policy denies until " + at(1) + " (OPS-1 the registry is down)", true},
-		"it begins later":          {glass(at(1), at(2)), day, "planned: allows every image that no mandatory policy denies from " + at(1) + " until " + at(2) + " (OPS-1 the registry is down)", false},
-		"it has ended":             {glass(at(-2), at(-1)), day, "", false},
-		"it lasts too long":        {glass(at(-1), at(48)), day, "off: it lasts 49h0m0s, and --break-glass is 24h0m0s; let it end earlier", true},
-		"serve ignores it":         {glass(at(-1), at(1)), Limit{Known: true}, "off: serve runs without --break-glass; ask a cluster admin", true},
-		"nobody knows about serve": {glass(at(-1), at(1)), Limit{Why: "you cannot list deployments"}, "possibly open: if serve runs with --break-glass, allows every image that no mandatory policy denies until " + at(1) + " (OPS-1 the registry is down); whether it does is unknown: you cannot list deployments", true},
-		"no end":                   {map[string]string{v1beta1.AnnotationBreakGlassReason: "x"}, day, "off: ", true},
+		"none": {nil, day, "", false},
+		"open": {glass(at(-1), at(1)), day, "open: allows every image that no mandatory policy denies until " + at(1) +
+			" (OPS-1 the registry is down)", true},
+		"it begins later": {glass(at(1), at(2)), day, "planned: allows every image that no mandatory policy denies from " + at(1) + " until " + at(2) +
+			" (OPS-1 the registry is down)", false},
+		"it has ended":      {glass(at(-2), at(-1)), day, "", false},
+		"it lasts too long": {glass(at(-1), at(48)), day, "off: it lasts 49h0m0s, and --break-glass is 24h0m0s; let it end earlier", true},
+		"serve ignores it":  {glass(at(-1), at(1)), Limit{Known: true}, "off: serve runs without --break-glass; ask a cluster admin", true},
+		"nobody knows about serve": {glass(at(-1), at(1)), Limit{Why: "you cannot list deployments"},
+			"possibly open: if serve runs with --break-glass, allows every image that no mandatory policy denies until " + at(1) +
+				" (OPS-1 the registry is down); whether it does is unknown: you cannot list deployments", true},
+		"no end": {map[string]string{v1beta1.AnnotationBreakGlassReason: "x"}, day, "off: ", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := one("shop")

@@ -30,13 +30,17 @@ func TestTheRulesOfHomeHoldInTheOtherNamespacesOfItsTenant(t *testing.T) {
 		want      []verify.Namespace
 		rights    int
 	}{
-		"no Tenant":                                     {namespace: home},
-		"those that it lists":                           {namespace: home, objects: []client.Object{tenant("t", "", team, home)}, want: []verify.Namespace{team}},
-		"not those of another Tenant":                   {namespace: home, objects: []client.Object{tenant("t", "", team, "taken"), taken}, want: []verify.Namespace{team}},
+		"no Tenant":           {namespace: home},
+		"those that it lists": {namespace: home, objects: []client.Object{tenant("t", "", team, home)}, want: []verify.Namespace{team}},
+		"not those of another Tenant": {namespace: home, objects: []client.Object{tenant("t", "", team, "taken"), taken},
+			want: []verify.Namespace{team}},
 		"not for a namespace that is no home namespace": {namespace: team, objects: []client.Object{tenant("t", "", team, "b")}},
-		"those of its prefix":                           {namespace: home, objects: []client.Object{tenant("t", "x-", team), dev}, want: []verify.Namespace{team, "x-dev"}},
-		"those of its prefix are not known":             {namespace: home, objects: []client.Object{tenant("t", "x-", team), dev}, refused: []refusal{{"Namespace", ""}}, want: []verify.Namespace{team}, rights: 1},
-		"those that the change adds":                    {namespace: home, objects: []client.Object{tenant("t", "", team)}, change: tenant("t", "", "b"), want: []verify.Namespace{"b", team}},
+		"those of its prefix": {namespace: home, objects: []client.Object{tenant("t", "x-", team), dev},
+			want: []verify.Namespace{team, "x-dev"}},
+		"those of its prefix are not known": {namespace: home, objects: []client.Object{tenant("t", "x-", team), dev},
+			refused: []refusal{{"Namespace", ""}}, want: []verify.Namespace{team}, rights: 1},
+		"those that the change adds": {namespace: home, objects: []client.Object{tenant("t", "", team)}, change: tenant("t", "", "b"),
+			want: []verify.Namespace{"b", team}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &lab{scheme: reader(t).client.Scheme(), schemas: schema.Embedded()}

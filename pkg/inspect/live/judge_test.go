@@ -21,10 +21,12 @@ func TestADenialSaysThatBreakGlassMayLiftIt(t *testing.T) {
 			v1beta1.AnnotationBreakGlassFrom: today().Add(from).Format(time.RFC3339), v1beta1.AnnotationBreakGlassUntil: today().Add(until).Format(time.RFC3339),
 			v1beta1.AnnotationBreakGlassReason: "OPS-4711"}}}
 	}
-	read := []corev1.Namespace{glass("open", -time.Hour, time.Hour), glass("over", -2*time.Hour, -time.Hour), glass("later", time.Hour, 2*time.Hour), {ObjectMeta: metav1.ObjectMeta{Name: "calm"}}}
+	read := []corev1.Namespace{glass("open", -time.Hour, time.Hour), glass("over", -2*time.Hour, -time.Hour), glass("later", time.Hour, 2*time.Hour),
+		{ObjectMeta: metav1.ObjectMeta{Name: "calm"}}}
 	s := State{Objects: resource.Objects{Namespaces: read}}
 	s.WithoutBreakGlass("it is not known", today())
-	for name, want := range map[verify.Namespace]string{"open": "denied, unless Landwaiter runs with --break-glass, which you cannot read: nobody signed it", "over": "nobody signed it", "later": "nobody signed it", "calm": "nobody signed it"} {
+	for name, want := range map[verify.Namespace]string{"open": "denied, unless Landwaiter runs with --break-glass, which you cannot read: nobody signed it",
+		"over": "nobody signed it", "later": "nobody signed it", "calm": "nobody signed it"} {
 		verdict := s.known(verify.Result{Namespace: name, Verdict: judged.As(policy.Denied, policy.Verdict{Reason: "nobody signed it"})}).Verdict
 		require.Equal(t, policy.Denied, verdict.Outcome(), name)
 		require.Equal(t, want, verdict.Reason)

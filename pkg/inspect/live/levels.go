@@ -146,7 +146,8 @@ func (r *ruled) describe(n *NamespaceStatus) {
 	n.Levels = append(n.Levels, r.level(n, resolve.LevelCluster, verify.Cluster))
 	for _, c := range r.snapshot.For(n.Namespace).Contacts() {
 		switch {
-		case c.Policy == (policy.ObjectRef{}), c.Policy.Kind == v1beta1.KindTenant: // the built-in rule, or the denial of a broken Tenant: it is the first
+		// the built-in rule, or the denial of a broken Tenant: it is the first
+		case c.Policy == (policy.ObjectRef{}), c.Policy.Kind == v1beta1.KindTenant:
 		default:
 			n.Contacts = append(n.Contacts, Contact{c.Policy, c.Text})
 		}
@@ -218,7 +219,9 @@ func (r *ruled) ends(now time.Time, limit Limit) []End {
 		if spec.Delegate != nil {
 			what = EndOfDelegation
 		}
-		if until, err := time.Parse(time.RFC3339, spec.Until); err == nil && (until.Before(now) || resource.Lacks(object, v1beta1.ConditionReady) == nil) { // otherwise it allows nothing that could end
+		// otherwise it allows nothing that could end
+		if until, err := time.Parse(time.RFC3339, spec.Until); err == nil &&
+			(until.Before(now) || resource.Lacks(object, v1beta1.ConditionReady) == nil) {
 			add(End{Source: resource.RefOf(object), At: until, What: what, Why: shown(spec.Reason)})
 		}
 	}
@@ -228,7 +231,8 @@ func (r *ruled) ends(now time.Time, limit Limit) []End {
 			continue // nothing ends
 		}
 		if until, err := time.Parse(time.RFC3339, ns.Annotations[v1beta1.AnnotationBreakGlassUntil]); err == nil {
-			add(End{Source: policy.ObjectRef{Kind: resource.KindNamespace, Name: ns.Name}, At: until, What: EndOfBreakGlass, Why: shown(ns.Annotations[v1beta1.AnnotationBreakGlassReason])})
+			add(End{Source: policy.ObjectRef{Kind: resource.KindNamespace, Name: ns.Name}, At: until, What: EndOfBreakGlass,
+				Why: shown(ns.Annotations[v1beta1.AnnotationBreakGlassReason])})
 		}
 	}
 	slices.SortFunc(found, func(a, b End) int {
@@ -264,11 +268,13 @@ func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) St
 	wrong := map[verify.Namespace][]Attention{}
 	for _, p := range problems {
 		at := verify.Namespace(p.Source.Namespace)
-		wrong[at] = append(wrong[at], Attention{Source: p.Source, Condition: v1beta1.ConditionReady, Reason: string(p.Reason), Message: shown(p.Message)})
+		wrong[at] = append(wrong[at],
+			Attention{Source: p.Source, Condition: v1beta1.ConditionReady, Reason: string(p.Reason), Message: shown(p.Message)})
 	}
 	s.Resources = append(s.Resources, wrong[verify.Cluster]...)
 	for _, name := range o.InNamespaces() {
-		n := &NamespaceStatus{Namespace: verify.Namespace(name), Counts: map[string]int{}, Running: []Running{}, Unverified: []Running{}, Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Rules: []Choice{}, Contacts: []Contact{}}
+		n := &NamespaceStatus{Namespace: verify.Namespace(name), Counts: map[string]int{}, Running: []Running{}, Unverified: []Running{},
+			Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Rules: []Choice{}, Contacts: []Contact{}}
 		n.Resources = append([]Attention{}, wrong[n.Namespace]...)
 		r.describe(n)
 		s.Namespaces = append(s.Namespaces, *n)
@@ -291,17 +297,22 @@ func Choices(snapshot *resolve.Snapshot, namespace verify.Namespace) []Choice {
 	choices := []Choice{}
 	unknown := func(kind string) {
 		if !slices.ContainsFunc(choices, func(c Choice) bool { return c.Kind == kind }) {
-			choices = append(choices, Choice{Kind: kind, Level: LevelUnknown, Applied: []policy.ObjectRef{}, Why: "you cannot read all resources that may apply"})
+			choices = append(choices,
+				Choice{Kind: kind, Level: LevelUnknown, Applied: []policy.ObjectRef{}, Why: "you cannot read all resources that may apply"})
 		}
 	}
-	mandatoryUnknown := slices.ContainsFunc(unreadable, func(u resource.Unreadable) bool { return u.Source.Kind == v1beta1.KindClusterVerificationPolicy })
+	mandatoryUnknown := slices.ContainsFunc(unreadable, func(u resource.Unreadable) bool {
+		return u.Source.Kind == v1beta1.KindClusterVerificationPolicy
+	})
 	for _, c := range snapshot.Explain(namespace) {
 		if len(unreadable) > 0 && (mandatoryUnknown || c.Kind != v1beta1.KindClusterVerificationPolicy) {
 			unknown(c.Kind)
 			continue
 		}
 		made := Choice(c)
-		made.Applied = slices.DeleteFunc(append([]policy.ObjectRef{}, c.Applied...), func(source policy.ObjectRef) bool { return expired(snapshot, source) })
+		made.Applied = slices.DeleteFunc(append([]policy.ObjectRef{}, c.Applied...), func(source policy.ObjectRef) bool {
+			return expired(snapshot, source)
+		})
 		if len(made.Applied) < len(c.Applied) && len(made.Applied) == 0 {
 			continue // it described expired exceptions
 		}

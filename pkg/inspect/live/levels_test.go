@@ -80,10 +80,13 @@ func TestLevelsSayWhatAppliesAndWhatDecidesInsteadOfTheRest(t *testing.T) {
 func TestEndsListTrustExceptionsAndBreakGlassByDate(t *testing.T) {
 	objects := samples(t)
 	objects.Namespaces = append(objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{
-		v1beta1.AnnotationBreakGlassFrom: "2026-11-22T00:00:00Z", v1beta1.AnnotationBreakGlassUntil: "2026-11-23T00:00:00Z", v1beta1.AnnotationBreakGlassReason: "the registry\nis down"}}})
-	objects.Namespaces = append(objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "off", Annotations: map[string]string{v1beta1.AnnotationBreakGlassUntil: "2026-11-24T00:00:00Z"}}})
+		v1beta1.AnnotationBreakGlassFrom: "2026-11-22T00:00:00Z", v1beta1.AnnotationBreakGlassUntil: "2026-11-23T00:00:00Z",
+		v1beta1.AnnotationBreakGlassReason: "the registry\nis down"}}})
+	objects.Namespaces = append(objects.Namespaces,
+		corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "off", Annotations: map[string]string{v1beta1.AnnotationBreakGlassUntil: "2026-11-24T00:00:00Z"}}})
 	ends := StatusOf(objects, nil, today()).Ends
-	require.Equal(t, End{Source: policy.ObjectRef{Kind: "Namespace", Name: "shop"}, At: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), What: EndOfBreakGlass, Why: "the registry is down"}, ends[0])
+	require.Equal(t, End{Source: policy.ObjectRef{Kind: "Namespace", Name: "shop"}, At: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), What: EndOfBreakGlass,
+		Why: "the registry is down"}, ends[0])
 	found := map[string]int{}
 	for i, e := range ends {
 		found[e.What]++
@@ -178,14 +181,17 @@ func TestALevelSaysWhichResourcesAreBroken(t *testing.T) {
 	require.Equal(t, "NotFound", s.Namespaces[0].Levels[0].Resources[0].Broken)
 	require.Len(t, s.Namespaces[0].Resources, 1, "one line for one state")
 
-	files := StatusOf(samples(t), []resource.Problem{{Source: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "iris-green", Name: "releases"}, Reason: "Invalid"}}, today())
+	files := StatusOf(samples(t),
+		[]resource.Problem{{Source: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "iris-green", Name: "releases"}, Reason: "Invalid"}}, today())
 	require.Equal(t, "Invalid", namespaceIn(t, files, "iris-green").Levels[0].Resources[0].Broken)
 }
 
 func TestALevelNamesThePolicyBecauseOfWhichItDeniesEveryImage(t *testing.T) {
 	const signed = "rules: [{images: ['**'], require: [{anyOf: [release]}]}]"
-	s := StatusOf(written.Objects(t, written.Namespace("team", "1"), written.Object("VerificationPolicy", "team", "broken", "rules: [{images: [acme/app], action: Allow}]"),
-		written.Object("VerificationPolicy", "team", "sound", signed), written.Object("VerificationPolicy", "team", "warns", "enforcementAction: Warn\n"+signed)), nil, today())
+	s := StatusOf(written.Objects(t, written.Namespace("team", "1"),
+		written.Object("VerificationPolicy", "team", "broken", "rules: [{images: [acme/app], action: Allow}]"),
+		written.Object("VerificationPolicy", "team", "sound", signed), written.Object("VerificationPolicy", "team", "warns", "enforcementAction: Warn\n"+signed)),
+		nil, today())
 	n, broken := namespaceIn(t, s, "team"), policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team", Name: "broken"}
 	var why []string
 	for _, c := range n.Rules {
@@ -193,8 +199,10 @@ func TestALevelNamesThePolicyBecauseOfWhichItDeniesEveryImage(t *testing.T) {
 			why = append(why, c.Why)
 		}
 	}
-	require.Equal(t, []string{"the namespace has its own VerificationPolicy, so no ClusterVerificationPolicy applies; Landwaiter cannot use VerificationPolicy team/broken, so this level denies every image",
-		"their enforcementAction is Warn, so they only add warnings"}, why)
+	require.Equal(t,
+		[]string{"the namespace has its own VerificationPolicy, so no ClusterVerificationPolicy applies; Landwaiter cannot use VerificationPolicy team/broken, so " +
+			"this level denies every image",
+			"their enforcementAction is Warn, so they only add warnings"}, why)
 	for _, p := range n.Levels[0].Resources {
 		require.Equal(t, map[string]policy.ObjectRef{"broken": broken, "sound": broken, "warns": {}}[p.Ref.Name], p.Denies, p.Ref)
 	}
@@ -210,9 +218,12 @@ func TestAMemberShowsTheStateOfWhatAppliesFromItsTenant(t *testing.T) {
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1beta1.TenantSpec{HomeNamespace: "team", Namespaces: []string{"other"}}}
 	release := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release"}}
 	release.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: "False", Reason: "NotFound"}}
-	x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "x"}, Spec: v1beta1.ExceptionSpec{Until: "2026-11-29T00:00:00Z", Reason: "r", Images: []string{"**"}}}
+	x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "x"},
+		Spec: v1beta1.ExceptionSpec{Until: "2026-11-29T00:00:00Z", Reason: "r", Images: []string{"**"}}}
 	x.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: "False", Reason: "NotDelegated"}}
-	d := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: v1beta1.ExceptionSpec{Until: "2026-11-29T00:00:00Z", Reason: "r", Delegate: &v1beta1.ExceptionDelegation{Images: []string{"**"}, Tenants: []string{"t"}}}}
+	d := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "d"},
+		Spec: v1beta1.ExceptionSpec{Until: "2026-11-29T00:00:00Z", Reason: "r",
+			Delegate: &v1beta1.ExceptionDelegation{Images: []string{"**"}, Tenants: []string{"t"}}}}
 	s := statusOf(t, reads(t, nil, tenant, release, x, d), one("other"))
 	var reasons []string
 	for _, a := range s.Namespaces[0].Resources {

@@ -162,7 +162,8 @@ func (r Right) String() string {
 func (r Right) Remedy() string {
 	switch r.Resource.Resource {
 	case "secrets", "configmaps", "serviceaccounts":
-		return fmt.Sprintf("landwaiter status shows the last verdict without it; an admin of the namespace grants it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and a RoleBinding", r.Namespace, r.Resource, r.Name)
+		return fmt.Sprintf("landwaiter status shows the last verdict without it; an admin of the namespace grants it for this one: kubectl "+
+			"create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and a RoleBinding", r.Namespace, r.Resource, r.Name)
 	}
 	if r.Resource.Resource == tenantsPlural && r.Name != "" {
 		return "ask a cluster admin to run landwaiter tenant add " + r.Name + ", which lets a team read its own Tenant"
@@ -173,7 +174,8 @@ func (r Right) Remedy() string {
 	role := ReaderRole
 	if r.Resource.Group == v1beta1.ReportGroup {
 		role = ReportReaderRole
-	} else if r.Resource.Group == v1beta1.GroupVersion.Group && slices.ContainsFunc(v1beta1.Kinds(), func(k v1beta1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
+	} else if r.Resource.Group == v1beta1.GroupVersion.Group &&
+		slices.ContainsFunc(v1beta1.Kinds(), func(k v1beta1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
 		role = ClusterReaderRole
 	}
 	if role == ReaderRole && r.within() != "" {
@@ -196,7 +198,8 @@ func (r Right) within() string {
 
 // namesTeams reports whether the permission shows other teams or their namespaces. No team needs it.
 func (r Right) namesTeams() bool {
-	return r.Resource.Group == v1beta1.GroupVersion.Group && r.Name == "" && slices.Contains([]string{tenantsPlural, "clusterexceptions", "clusterquotas"}, r.Resource.Resource)
+	return r.Resource.Group == v1beta1.GroupVersion.Group && r.Name == "" &&
+		slices.Contains([]string{tenantsPlural, "clusterexceptions", "clusterquotas"}, r.Resource.Resource)
 }
 
 // MissingError is the error of a read without which there is no answer.

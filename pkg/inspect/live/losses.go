@@ -41,9 +41,11 @@ func (l Loss) String() string {
 	}
 	switch {
 	case l.OnlyWarns:
-		return fmt.Sprintf("%s %s no longer denied by rule %d of %s, which would only warn about %s: %s", images, verb, l.Rule, l.Policy, them, some)
+		return fmt.Sprintf("%s %s no longer denied by rule %d of %s, which would only warn about %s: %s", images, verb, l.Rule,
+			l.Policy, them, some)
 	case l.Then > 0:
-		return fmt.Sprintf("%s %s no longer judged by rule %d of %s, and would %s its rule %d, which requires something else: %s", images, verb, l.Rule, l.Policy, strings.TrimSuffix(match, "es"), l.Then, some)
+		return fmt.Sprintf("%s %s no longer judged by rule %d of %s, and would %s its rule %d, which requires something else: %s", images, verb,
+			l.Rule, l.Policy, strings.TrimSuffix(match, "es"), l.Then, some)
 	}
 	return fmt.Sprintf("%s %s no longer judged by rule %d of %s, which matched %s: %s", images, verb, l.Rule, l.Policy, them, some)
 }

@@ -48,12 +48,18 @@ func TestARuleThatNoLongerJudgesAnImageIsToldAlthoughNoVerdictChanges(t *testing
 		says          []string
 	}{
 		"a typo in a mandatory policy": {[]v1beta1.Object{mandatory(deny, requiring("x", red))}, []v1beta1.Object{mandatory(deny, requiring("x", rde))},
-			[]string{"5 images are no longer judged by rule 1 of ClusterVerificationPolicy platform-too, which matched them: red r.example.com/red/a, red r.example.com/red/b, red r.example.com/red/c and 2 more"}},
-		"a typo in a team's policy": {[]v1beta1.Object{team(requiring("y", rde), requiring("x", red))}, []v1beta1.Object{team(requiring("y", rde), requiring("x", rde))},
-			[]string{"5 images are no longer judged by rule 2 of VerificationPolicy red/own, which matched them: red r.example.com/red/a, red r.example.com/red/b, red r.example.com/red/c and 2 more"}},
-		"a typo that leaves them to a weaker rule": {[]v1beta1.Object{team(requiring("y", red), requiring("x", all))}, []v1beta1.Object{team(requiring("y", rde), requiring("x", all))},
-			[]string{"5 images are no longer judged by rule 1 of VerificationPolicy red/own, and would match its rule 2, which requires something else: red r.example.com/red/a, red r.example.com/red/b, red r.example.com/red/c and 2 more"}},
-		"a policy that would only warn": {[]v1beta1.Object{mandatory(deny, requiring("x", "r.example.com/red/a"))}, []v1beta1.Object{mandatory(warn, requiring("x", "r.example.com/red/a"))},
+			[]string{"5 images are no longer judged by rule 1 of ClusterVerificationPolicy platform-too, which matched them: red r.example.com/red/a, red " +
+				"r.example.com/red/b, red r.example.com/red/c and 2 more"}},
+		"a typo in a team's policy": {[]v1beta1.Object{team(requiring("y", rde), requiring("x", red))},
+			[]v1beta1.Object{team(requiring("y", rde), requiring("x", rde))},
+			[]string{"5 images are no longer judged by rule 2 of VerificationPolicy red/own, which matched them: red r.example.com/red/a, red r.example.com/red/b, " +
+				"red r.example.com/red/c and 2 more"}},
+		"a typo that leaves them to a weaker rule": {[]v1beta1.Object{team(requiring("y", red), requiring("x", all))},
+			[]v1beta1.Object{team(requiring("y", rde), requiring("x", all))},
+			[]string{"5 images are no longer judged by rule 1 of VerificationPolicy red/own, and would match its rule 2, which requires something else: red " +
+				"r.example.com/red/a, red r.example.com/red/b, red r.example.com/red/c and 2 more"}},
+		"a policy that would only warn": {[]v1beta1.Object{mandatory(deny, requiring("x", "r.example.com/red/a"))},
+			[]v1beta1.Object{mandatory(warn, requiring("x", "r.example.com/red/a"))},
 			[]string{"1 image is no longer denied by rule 1 of ClusterVerificationPolicy platform-too, which would only warn about it: red r.example.com/red/a"}},
 		"a policy that is deleted": {[]v1beta1.Object{mandatory(warn, requiring("x", "r.example.com/red/a"))}, nil,
 			[]string{"1 image is no longer judged by rule 1 of ClusterVerificationPolicy platform-too, which matched it: red r.example.com/red/a"}},

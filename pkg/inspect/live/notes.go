@@ -17,10 +17,12 @@ func (s Status) Notes() []string {
 	notes := []string{}
 	notes = append(notes, s.stopped()...)
 	if s.NoReports {
-		notes = append(notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
+		notes = append(notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with "+
+			"reports.enabled=true")
 	}
 	if s.SomeExempt {
-		notes = append(notes, "exempt namespaces may be missing here, because you cannot list verifiedimages.constraints.gatekeeper.sh, which can exempt them too: ClusterRole landwaiter-checker, for those who look after the installation, shows them")
+		notes = append(notes, "exempt namespaces may be missing here, because you cannot list verifiedimages.constraints.gatekeeper.sh, which "+
+			"can exempt them too: ClusterRole landwaiter-checker, for those who look after the installation, shows them")
 	}
 	if len(s.OtherTeams) > 0 {
 		notes = append(notes, "not shown, because these name other teams: "+strings.Join(s.OtherTeams, ", "))
@@ -37,7 +39,9 @@ func (s Status) Notes() []string {
 			without = append(without, string(n.Namespace))
 		}
 		if n.Cut {
-			notes = append(notes, fmt.Sprintf("namespace %s: not all of its reports were read: there are more with the label %s than Landwaiter writes", n.Namespace, v1beta1.LabelReport))
+			notes = append(notes,
+				fmt.Sprintf("namespace %s: not all of its reports were read: there are more with the label %s than Landwaiter writes", n.Namespace,
+					v1beta1.LabelReport))
 		}
 		if n.LeftOut > 0 {
 			notes = append(notes, fmt.Sprintf("namespace %s: results that did not fit into its reports: %d", n.Namespace, n.LeftOut))
@@ -47,7 +51,8 @@ func (s Status) Notes() []string {
 	case len(without) == 1:
 		notes = append(notes, fmt.Sprintf("namespace %s has no report yet", without[0]))
 	case len(without) > maxNamed:
-		notes = append(notes, fmt.Sprintf("namespaces that have no report yet: %s and %d more", strings.Join(without[:maxNamed], ", "), len(without)-maxNamed))
+		notes = append(notes,
+			fmt.Sprintf("namespaces that have no report yet: %s and %d more", strings.Join(without[:maxNamed], ", "), len(without)-maxNamed))
 	case len(without) > 1:
 		notes = append(notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
 	}
@@ -102,7 +107,8 @@ func Grouped(rights []Right) []string {
 	var lines []string
 	for i, r := range rights {
 		alike := func(other Right) bool {
-			return other.Name == "" && r.Name == "" && other.Verb == r.Verb && other.Namespace == r.Namespace && other.Resource.Group == r.Resource.Group && other.Remedy() == r.Remedy()
+			return other.Name == "" && r.Name == "" && other.Verb == r.Verb && other.Namespace == r.Namespace &&
+				other.Resource.Group == r.Resource.Group && other.Remedy() == r.Remedy()
 		}
 		if r.Name != "" {
 			lines = append(lines, r.String())
@@ -141,7 +147,9 @@ func (s Status) stopped() []string {
 		old = fmt.Sprintf(", and the latest report here is of %s, %s ago", written.UTC().Format(time.RFC3339), age.Round(time.Minute))
 	}
 	if s.Stopped.IsZero() {
-		return []string{fmt.Sprintf("%s, so nobody can tell from here whether Landwaiter still answers and this is up to date%s; a cluster admin can, with landwaiter check", s.Unwatched, old)}
+		return []string{fmt.Sprintf("%s, so nobody can tell from here whether Landwaiter still answers and this is up to date%s; a cluster "+
+			"admin can, with landwaiter check", s.Unwatched, old)}
 	}
-	return []string{fmt.Sprintf("Landwaiter may not answer, so this may be out of date: it last renewed its Lease at %s%s; run landwaiter check", s.Stopped.UTC().Format(time.RFC3339), old)}
+	return []string{fmt.Sprintf("Landwaiter may not answer, so this may be out of date: it last renewed its Lease at %s%s; run "+
+		"landwaiter check", s.Stopped.UTC().Format(time.RFC3339), old)}
 }

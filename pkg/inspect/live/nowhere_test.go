@@ -22,10 +22,12 @@ func TestAChangeForANamespaceThatDoesNotExistIsTold(t *testing.T) {
 		object v1beta1.Object
 		says   []string
 	}{
-		"a typo in an exception":        {excepts("fjord-wbe", "fjord-web"), []string{"ClusterException x names namespace fjord-wbe, which does not exist, so it counts for nothing there; did you mean fjord-web?"}},
-		"an exception everywhere":       {excepts("*"), nil},
-		"rules in a namespace":          {&v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "fjord-web", Name: "p"}}, nil},
-		"rules in none that exists":     {&v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "p"}}, []string{"VerificationPolicy elsewhere/p is in namespace elsewhere, which does not exist, so it counts for nothing there"}},
+		"a typo in an exception": {excepts("fjord-wbe", "fjord-web"),
+			[]string{"ClusterException x names namespace fjord-wbe, which does not exist, so it counts for nothing there; did you mean fjord-web?"}},
+		"an exception everywhere": {excepts("*"), nil},
+		"rules in a namespace":    {&v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "fjord-web", Name: "p"}}, nil},
+		"rules in none that exists": {&v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "p"}},
+			[]string{"VerificationPolicy elsewhere/p is in namespace elsewhere, which does not exist, so it counts for nothing there"}},
 		"a Tenant, which makes its own": {&v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "new", Namespaces: []string{"new-web"}}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

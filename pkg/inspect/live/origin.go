@@ -38,7 +38,8 @@ func CompareOrigin(ctx context.Context, snapshot *resolve.Snapshot, namespace ve
 
 func compare(ctx context.Context, locations, own verify.Locations, ref image.Reference) Comparison {
 	atOrigin := func(l verify.Location) bool { return l.Role == verify.RoleOrigin }
-	instead := verify.Locations{Content: slices.DeleteFunc(slices.Clone(locations.Content), atOrigin), Evidence: slices.DeleteFunc(slices.Clone(locations.Evidence), atOrigin)}
+	instead := verify.Locations{Content: slices.DeleteFunc(slices.Clone(locations.Content), atOrigin),
+		Evidence: slices.DeleteFunc(slices.Clone(locations.Evidence), atOrigin)}
 	c := Comparison{Origin: ref.Name()}
 	for _, l := range slices.Concat(instead.Content, instead.Evidence) {
 		if !slices.Contains(c.Instead, l.Name) {
@@ -127,7 +128,9 @@ func (c Comparison) Sentences() []string {
 		said = append(said, "the origin has no evidence that the other repositories lack")
 	}
 	if n := len(c.Missing); n > 0 {
-		said = append(said, fmt.Sprintf("the origin has %d signatures or attestations that the other repositories lack; copy them with cosign copy or oras cp -r", n))
+		said = append(said,
+			fmt.Sprintf("the origin has %d signatures or attestations that the other repositories lack; copy them with cosign copy "+
+				"or oras cp -r", n))
 	}
 	return said
 }

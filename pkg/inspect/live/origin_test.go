@@ -48,12 +48,14 @@ func TestComparingSaysWhatTheOriginHas(t *testing.T) {
 		said    []string
 		missing int
 	}{
-		"nothing more":           {func(_, _ *held) {}, []string{"the image is the same at the origin", "the origin has no evidence"}, 0},
-		"a signature":            {func(_, origin *held) { origin.lists = []digest.Digest{digest.FromString("x")} }, []string{"the same", "the origin has 1 signatures or attestations"}, 1},
-		"the image":              {func(mirror, _ *held) { mirror.lacks = true }, []string{"the mirror lacks it", "no evidence"}, 0},
-		"another digest":         {func(_, origin *held) { origin.digest = digest.FromString("z") }, []string{"another image", "no evidence"}, 0},
-		"an origin that is down": {func(_, origin *held) { origin.down = errors.New("it is down") }, []string{"the origin was not read", "not all evidence was listed"}, 0},
-		"neither":                {func(mirror, origin *held) { mirror.lacks, origin.lacks = true, true }, []string{"neither has the image"}, 0},
+		"nothing more": {func(_, _ *held) {}, []string{"the image is the same at the origin", "the origin has no evidence"}, 0},
+		"a signature": {func(_, origin *held) { origin.lists = []digest.Digest{digest.FromString("x")} },
+			[]string{"the same", "the origin has 1 signatures or attestations"}, 1},
+		"the image":      {func(mirror, _ *held) { mirror.lacks = true }, []string{"the mirror lacks it", "no evidence"}, 0},
+		"another digest": {func(_, origin *held) { origin.digest = digest.FromString("z") }, []string{"another image", "no evidence"}, 0},
+		"an origin that is down": {func(_, origin *held) { origin.down = errors.New("it is down") },
+			[]string{"the origin was not read", "not all evidence was listed"}, 0},
+		"neither": {func(mirror, origin *held) { mirror.lacks, origin.lacks = true, true }, []string{"neither has the image"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mirror, origin := &held{digest: digest.FromString("app")}, &held{digest: digest.FromString("app")}

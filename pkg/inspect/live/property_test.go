@@ -103,7 +103,8 @@ func (l *lab) draw(t *rapid.T) world {
 	if some("tenant") {
 		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
 		tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = home, []string{team}
-		tenant.Spec.Verification.PolicyLevel = rapid.SampledFrom([]v1beta1.PolicyLevel{"", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster}).Draw(t, "decides")
+		tenant.Spec.Verification.PolicyLevel = rapid.SampledFrom([]v1beta1.PolicyLevel{"", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant,
+			v1beta1.PolicyLevelCluster}).Draw(t, "decides")
 		w.add(tenant)
 	}
 	for _, level := range []string{team, home, ""} {
@@ -142,7 +143,9 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 			if level != "" && some(name+" of the cluster") {
 				ref.Kind = v1beta1.TrustStoreKindClusterTrustStore
 			}
-			spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{ref}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+			spec.Cosign = &v1beta1.CosignVerifier{
+				Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{ref},
+					TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 			if some(fmt.Sprintf("verifier-%d with its keys", i)) {
 				spec.Cosign.Keys.TrustStoreRefs, spec.Cosign.Keys.Inline = nil, "# of "+name+"\n"+string(key.PEM)
 			}
@@ -347,7 +350,8 @@ func refOf(o client.Object) policy.ObjectRef {
 // weaker checks that somebody without a permission knows the same, or nothing.
 func (l *lab) weaker(t require.TestingT, right refusal, image string, full, seen verify.Result) {
 	got := AnswerOf(seen)
-	if got == verify.AnswerDenied && strings.Contains(seen.Verdict.Reason, "unless an exception that you cannot read applies") && strings.Contains(right.kind+"Namespace", "Exception") {
+	if got == verify.AnswerDenied && strings.Contains(seen.Verdict.Reason, "unless an exception that you cannot read applies") &&
+		strings.Contains(right.kind+"Namespace", "Exception") {
 		return
 	}
 	if got != Unknown {

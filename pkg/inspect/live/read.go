@@ -65,7 +65,8 @@ func (p *Person) Read(ctx context.Context, scope Scope) (State, error) {
 
 // Rehearse returns the current state and the state after change.
 func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (before, after State, err error) {
-	r := &reading{client: p.client, schemas: p.schemas, objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
+	r := &reading{client: p.client, schemas: p.schemas,
+		objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
 	if err := r.kinds(ctx, verify.Cluster, false); err != nil {
 		return before, after, err
 	}
@@ -117,7 +118,8 @@ func (r *reading) cannotRead(source policy.ObjectRef, right Right) {
 
 // listing returns the permission to list a kind at a level.
 func listing(kind v1beta1.Kind, level verify.Namespace) Right {
-	return Right{Verb: "list", Resource: runtimeschema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
+	return Right{Verb: "list", Resource: runtimeschema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural},
+		Namespace: string(level)}
 }
 
 // kinds reads the resources of a level: the cluster's, a namespace's, or with all the
@@ -245,7 +247,8 @@ func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
 	err := r.client.Get(ctx, client.ObjectKey{Name: string(name)}, &found)
 	switch {
 	case apierrors.IsForbidden(err):
-		r.cannotRead(policy.ObjectRef{Kind: "Namespace", Name: string(name)}, Right{Verb: "get", Resource: corev1.Resource("namespaces"), Name: string(name)})
+		r.cannotRead(policy.ObjectRef{Kind: "Namespace", Name: string(name)},
+			Right{Verb: "get", Resource: corev1.Resource("namespaces"), Name: string(name)})
 	case apierrors.IsNotFound(err):
 		if slices.Contains(r.scope, name) {
 			r.missing = append(r.missing, name)
@@ -315,7 +318,8 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 
 // unsent says why a Secret is not used for a change.
 func unsent(secret, by policy.ObjectRef) string {
-	return fmt.Sprintf("the change would let %s send %s to servers that do not receive it today; if you trust the change, use landwaiter preview --send-secrets", by, secret)
+	return fmt.Sprintf("the change would let %s send %s to servers that do not receive it today; if you trust the change, use landwaiter "+
+		"preview --send-secrets", by, secret)
 }
 
 // presentIn returns the Secrets and the like that are already present.

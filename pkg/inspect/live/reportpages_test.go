@@ -45,7 +45,8 @@ func TestAPageOfReportsIsReadWhateverItsOrder(t *testing.T) {
 }
 
 func TestWhatIsNoWholePageOfReportsIsRefused(t *testing.T) {
-	for name, text := range map[string]string{"empty": "", "cut": `{"items":[{}`, "a list": `[]`, "items of another type": `{"items":{}}`, "huge": `{"items":["` + strings.Repeat("x", 3*maxReportBytes) + `"]}`} {
+	for name, text := range map[string]string{"empty": "", "cut": `{"items":[{}`, "a list": `[]`, "items of another type": `{"items":{}}`,
+		"huge": `{"items":["` + strings.Repeat("x", 3*maxReportBytes) + `"]}`} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readReports(strings.NewReader(text), func(*report, error) {})
 			require.Error(t, err)

@@ -102,14 +102,17 @@ func (r *reportReader) page(ctx context.Context, namespace verify.Namespace, lim
 
 // newReportReader returns an empty reader.
 func newReportReader(pages reportPages, now time.Time) *reportReader {
-	return &reportReader{pages: pages, now: now, found: map[verify.Namespace]*NamespaceStatus{}, unread: map[verify.Namespace]bool{}, looked: map[verify.Namespace]int{}, cut: map[verify.Namespace]bool{}}
+	return &reportReader{pages: pages, now: now, found: map[verify.Namespace]*NamespaceStatus{}, unread: map[verify.Namespace]bool{},
+		looked: map[verify.Namespace]int{}, cut: map[verify.Namespace]bool{}}
 }
 
 // of returns the known data about a namespace.
 func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 	n := r.found[namespace]
 	if n == nil {
-		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}, Running: []Running{}, Unverified: []Running{}, Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Resources: []Attention{}, Rules: []Choice{}, Contacts: []Contact{}}
+		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}, Running: []Running{}, Unverified: []Running{},
+			Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Resources: []Attention{}, Rules: []Choice{},
+			Contacts: []Contact{}}
 		r.found[namespace] = n
 	}
 	n.Unread, n.Cut = r.unread[namespace] || r.unread[verify.Cluster], r.cut[namespace] || r.cut[verify.Cluster]
@@ -175,7 +178,9 @@ func (n *NamespaceStatus) running(r *reportResult) {
 	of := strings.Join(r.workloads(), ", ")
 	n.Counts[shown(r.Result)]++
 	if name := p[v1beta1.PropertyException]; name != "" {
-		n.Exceptions = append(n.Exceptions, ExceptionUse{Exception: shown(name), Image: shown(p[v1beta1.PropertyImage]), Workload: of, Ends: moment(p[v1beta1.PropertyExceptionEnds])})
+		n.Exceptions = append(n.Exceptions,
+			ExceptionUse{Exception: shown(name), Image: shown(p[v1beta1.PropertyImage]), Workload: of,
+				Ends: moment(p[v1beta1.PropertyExceptionEnds])})
 	}
 	switch r.Result {
 	case v1beta1.ReportPass, v1beta1.ReportSkip, v1beta1.ReportWarn:
@@ -184,10 +189,13 @@ func (n *NamespaceStatus) running(r *reportResult) {
 		}
 		n.allowed[Normalised(p[v1beta1.PropertyImage])] = moment(p[v1beta1.PropertySince])
 	}
-	made := Running{Workload: of, Container: shown(p[v1beta1.PropertyContainer]), Image: shown(p[v1beta1.PropertyImage]), Digest: shown(p[v1beta1.PropertyDigest]),
+	made := Running{Workload: of, Container: shown(p[v1beta1.PropertyContainer]), Image: shown(p[v1beta1.PropertyImage]),
+		Digest: shown(p[v1beta1.PropertyDigest]),
 		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]),
-		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), Since: moment(p[v1beta1.PropertySince]), Looked: moment(p[v1beta1.PropertyLooked]),
-		Signers: shown(p[v1beta1.PropertySigners]), Exception: shown(p[v1beta1.PropertyException]), ExceptionEnds: moment(p[v1beta1.PropertyExceptionEnds])}
+		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), Since: moment(p[v1beta1.PropertySince]),
+		Looked:  moment(p[v1beta1.PropertyLooked]),
+		Signers: shown(p[v1beta1.PropertySigners]), Exception: shown(p[v1beta1.PropertyException]),
+		ExceptionEnds: moment(p[v1beta1.PropertyExceptionEnds])}
 	n.All = append(n.All, made)
 	switch r.Result {
 	case v1beta1.ReportPass:
@@ -200,9 +208,12 @@ func (n *NamespaceStatus) running(r *reportResult) {
 
 func (n *NamespaceStatus) denied(r *reportResult) {
 	p := r.Properties
-	n.Denied = append(n.Denied, Denial{Image: shown(p[v1beta1.PropertyImage]), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]),
-		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), TraceID: shown(p[v1beta1.PropertyTraceID]), Workloads: r.workloads(), Matched: shown(p[v1beta1.PropertyMatched]), Note: shown(p[v1beta1.PropertyNote]),
-		Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast])})
+	n.Denied = append(n.Denied,
+		Denial{Image: shown(p[v1beta1.PropertyImage]), Policy: shown(r.Policy), Reason: shown(r.Description),
+			Remediation: shown(p[v1beta1.PropertyRemediation]),
+			Command:     shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), TraceID: shown(p[v1beta1.PropertyTraceID]),
+			Workloads: r.workloads(), Matched: shown(p[v1beta1.PropertyMatched]), Note: shown(p[v1beta1.PropertyNote]),
+			Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast])})
 }
 
 // shown makes strangers' text fit for one line of a terminal.

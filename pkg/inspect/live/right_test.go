@@ -21,18 +21,28 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 		right Right
 		want  string
 	}{
-		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you cannot list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader"},
-		{Right{Verb: "list", Resource: ours("tenants")}, "you cannot list tenants.landwaiter.dev; only people who may know every team can, with ClusterRole landwaiter-tenant-reader"},
-		{Right{Verb: "list", Resource: ours("clusterexceptions")}, "you cannot list clusterexceptions.landwaiter.dev; only people who may know every team can, with ClusterRole landwaiter-tenant-reader"},
-		{Right{Verb: "get", Resource: ours("tenants"), Name: "iris"}, "you cannot get tenants.landwaiter.dev/iris; ask a cluster admin to run landwaiter tenant add iris, which lets a team read its own Tenant"},
-		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you cannot list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
-		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"}, "you cannot list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
-		{Right{Verb: "list", Resource: ours("verifiers")}, "you cannot list verifiers.landwaiter.dev; name a namespace of yours with --namespace; those who may read all teams' rules get ClusterRole landwaiter-reader from a cluster admin"},
-		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"}, "you cannot list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-reader"},
-		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you cannot get namespaces/team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
+		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you cannot list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole " +
+			"landwaiter-cluster-reader"},
+		{Right{Verb: "list", Resource: ours("tenants")}, "you cannot list tenants.landwaiter.dev; only people who may know every team can, with ClusterRole " +
+			"landwaiter-tenant-reader"},
+		{Right{Verb: "list", Resource: ours("clusterexceptions")}, "you cannot list clusterexceptions.landwaiter.dev; only people who may know every team can, " +
+			"with ClusterRole landwaiter-tenant-reader"},
+		{Right{Verb: "get", Resource: ours("tenants"), Name: "iris"}, "you cannot get tenants.landwaiter.dev/iris; ask a cluster admin to run landwaiter tenant " +
+			"add iris, which lets a team read its own Tenant"},
+		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"},
+			"you cannot list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
+		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"},
+			"you cannot list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
+		{Right{Verb: "list", Resource: ours("verifiers")}, "you cannot list verifiers.landwaiter.dev; name a namespace of yours with --namespace; those who may " +
+			"read all teams' rules get ClusterRole landwaiter-reader from a cluster admin"},
+		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"},
+			"you cannot list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-reader"},
+		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"},
+			"you cannot get namespaces/team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
 		{
 			Right{Verb: "get", Resource: schema.GroupResource{Resource: "secrets"}, Namespace: "team-a", Name: "key"},
-			"you cannot get secrets/key in namespace team-a; landwaiter status shows the last verdict without it; an admin of the namespace grants it for this one: kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and a RoleBinding",
+			"you cannot get secrets/key in namespace team-a; landwaiter status shows the last verdict without it; an admin of the namespace grants it for this one: " +
+				"kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and a RoleBinding",
 		},
 	} {
 		require.Equal(t, c.want, c.right.String())
@@ -43,11 +53,13 @@ func TestAllThatIsUnreadableIsNamedAtOnce(t *testing.T) {
 	list := func(plural string) Right {
 		return Right{Verb: "list", Resource: schema.GroupResource{Group: "landwaiter.dev", Resource: plural}}
 	}
-	s := State{Namespaces: []verify.Namespace{"a", "b"}, Rights: []Right{list("clusterexceptions"), list("clusterverifiers"), list("clusterstores"), list("tenants")},
+	s := State{Namespaces: []verify.Namespace{"a", "b"},
+		Rights: []Right{list("clusterexceptions"), list("clusterverifiers"), list("clusterstores"), list("tenants")},
 		unsure: map[verify.Namespace]string{"b": "you cannot list deployments.apps", "a": "you cannot list deployments.apps"}}
 	s.Objects.Person = true
 	for _, kind := range []string{"ClusterException", "ClusterVerifier", "ClusterStore", "Tenant"} {
-		s.Objects.Unreadable = append(s.Objects.Unreadable, resource.Unreadable{Source: policy.ObjectRef{Kind: kind}, Why: list(strings.ToLower(kind) + "s").String()})
+		s.Objects.Unreadable = append(s.Objects.Unreadable,
+			resource.Unreadable{Source: policy.ObjectRef{Kind: kind}, Why: list(strings.ToLower(kind) + "s").String()})
 	}
 	snapshot, _ := resolve.Empty(resolve.Nowhere()).Next(resolve.Group(s.Objects), nil)
 	require.Equal(t, []string{

@@ -100,7 +100,8 @@ func TestALoginArrivesAtAnotherServerOnlyIfTheChangeIsTrusted(t *testing.T) {
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	indented := func(pem []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(pem)), "\n", "\n        ") }
-	rules := "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: keys}\nspec:\n  type: PublicKeys\n  source:\n    inline: |\n        " + indented(key.PEM) + `
+	rules := "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: keys}\nspec:\n  type: PublicKeys\n  source:\n    inline: |\n        " +
+		indented(key.PEM) + `
 ---
 {apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerifier, metadata: {name: v}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
@@ -165,7 +166,8 @@ func clusterStore(name, host string, plain bool, secrets ...string) *v1beta1.Clu
 }
 
 func TestOnlyLoginsForTheHostsOfAChangedWayAreHeldBack(t *testing.T) {
-	pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"a.example.com:5000":{"username":"u","password":"p"}}}`)}}
+	pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"a.example.com:5000":{"username":"u","password":"p"}}}`)}}
 	mirrored := clusterStore("pulls", "b.example.com:5000", false, "pull")
 	mirrored.Spec.Mirrors = []v1beta1.Mirror{{Host: "a.example.com:5000"}}
 	for name, c := range map[string]struct {
@@ -173,11 +175,14 @@ func TestOnlyLoginsForTheHostsOfAChangedWayAreHeldBack(t *testing.T) {
 		change *v1beta1.ClusterStore
 		why    string
 	}{
-		"plain HTTP to another host":           {clusterStore("pulls", "a.example.com:5000", false, "pull"), clusterStore("plain", "c.example.com:5000", true), ""},
-		"plain HTTP to the host":               {clusterStore("pulls", "a.example.com:5000", false, "pull"), clusterStore("plain", "A.example.com:5000", true), "ClusterStore plain send Secret home/pull"},
-		"plain HTTP to a mirror of the host":   {mirrored, clusterStore("plain", "a.example.com:5000", true), "ClusterStore plain send Secret home/pull"},
-		"a pattern that may be for the host":   {clusterStore("pulls", "*.example.com", false, "pull"), clusterStore("plain", "a.example.com", true), "ClusterStore plain send Secret home/pull"},
-		"its own Secret":                       {clusterStore("other", "x.example.com", false), clusterStore("plain", "c.example.com:5000", true, "pull"), "ClusterStore plain send Secret home/pull"},
+		"plain HTTP to another host": {clusterStore("pulls", "a.example.com:5000", false, "pull"), clusterStore("plain", "c.example.com:5000", true), ""},
+		"plain HTTP to the host": {clusterStore("pulls", "a.example.com:5000", false, "pull"), clusterStore("plain", "A.example.com:5000", true),
+			"ClusterStore plain send Secret home/pull"},
+		"plain HTTP to a mirror of the host": {mirrored, clusterStore("plain", "a.example.com:5000", true), "ClusterStore plain send Secret home/pull"},
+		"a pattern that may be for the host": {clusterStore("pulls", "*.example.com", false, "pull"), clusterStore("plain", "a.example.com", true),
+			"ClusterStore plain send Secret home/pull"},
+		"its own Secret": {clusterStore("other", "x.example.com", false), clusterStore("plain", "c.example.com:5000", true, "pull"),
+			"ClusterStore plain send Secret home/pull"},
 		"its own Secret, which does not exist": {clusterStore("other", "x.example.com", false), clusterStore("plain", "c.example.com:5000", true, "missing"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,13 +203,15 @@ func TestOnlyLoginsForTheHostsOfAChangedWayAreHeldBack(t *testing.T) {
 func TestALoginThatIsHeldBackBlamesNoServer(t *testing.T) {
 	change := Change{}
 	require.NoError(t, change.Objects.Add(clusterStore("too", "a.example.com:5000", true)))
-	pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)}}
+	pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)}}
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	verifier := &v1beta1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
 	verifier.Spec.Type, verifier.Spec.Cosign = v1beta1.VerifierTypeCosign, &v1beta1.CosignVerifier{}
 	verifier.Spec.Cosign.Keys = &v1beta1.Keys{Inline: string(key.PEM), TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}
-	before, after, err := reader(t, pull, verifier, clusterStore("pulls", "a.example.com:5000", false, "pull")).Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
+	before, after, err := reader(t, pull, verifier, clusterStore("pulls", "a.example.com:5000", false, "pull")).
+		Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
 	require.NoError(t, err)
 	s, _, err := service.Open(t.Context(), before.Objects, service.Options{})
 	require.NoError(t, err)

@@ -30,7 +30,8 @@ type Server struct {
 
 // grant is the command that lets the account read references in a namespace.
 func (s Server) grant(namespace string) string {
-	return fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:%s", s.ReferenceReaderRole, namespace, s.ReferenceReaderRole, s.Namespace, s.Account)
+	return fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:%s", s.ReferenceReaderRole,
+		namespace, s.ReferenceReaderRole, s.Namespace, s.Account)
 }
 
 // ReadableBy marks the objects that the server may not read as broken in states, as the server
@@ -99,7 +100,8 @@ func (q *readable) fromConditions(o resource.Objects) {
 			if refuses != refusing || !refuses && ready.Status != metav1.ConditionTrue {
 				continue
 			}
-			for _, sources := range resolve.References(resource.Objects{Resources: []v1beta1.Object{object}, ServiceAccounts: o.ServiceAccounts, ClusterResourceNamespace: o.ClusterResourceNamespace}) {
+			for _, sources := range resolve.References(resource.Objects{Resources: []v1beta1.Object{object}, ServiceAccounts: o.ServiceAccounts,
+				ClusterResourceNamespace: o.ClusterResourceNamespace}) {
 				for _, source := range sources {
 					switch {
 					case !refuses:
@@ -133,13 +135,17 @@ func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (found read
 	account := fmt.Sprintf("ServiceAccount %s/%s", q.server.Namespace, q.server.Account)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		found.unknown = unknown + fmt.Sprintf("no resource with this reference is ready yet, and you cannot create localsubjectaccessreviews.authorization.k8s.io in namespace %s; ask an admin of the namespace, and if it cannot: %s",
-			source.Namespace, q.server.grant(source.Namespace))
+		found.unknown = unknown +
+			fmt.Sprintf("no resource with this reference is ready yet, and you cannot create localsubjectaccessreviews.authorization.k8s.io in "+
+				"namespace %s; ask an admin of the namespace, and if it cannot: %s",
+				source.Namespace, q.server.grant(source.Namespace))
 	case err != nil:
 		return readability{}, fmt.Errorf("ask whether %s may read %s: %w", account, source, err)
 	case allowed:
 	case q.server.Guessed:
-		found.unknown = unknown + fmt.Sprintf("%s cannot do so, and you cannot read which ServiceAccount Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace))
+		found.unknown = unknown +
+			fmt.Sprintf("%s cannot do so, and you cannot read which ServiceAccount Landwaiter's Deployment has; if it is this one: %s", account,
+				q.server.grant(source.Namespace))
 	default:
 		found = q.refused(source)
 	}

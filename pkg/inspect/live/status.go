@@ -188,7 +188,8 @@ func (a Attention) NeedsAttention() bool {
 	if a.Condition == v1beta1.ConditionNeedsReview && resource.ReviewSeverity(a.Source, policy.Reason(a.Reason)) == resource.Note {
 		return false
 	}
-	return a.Reason == string(policy.ReasonMandatoryHolds) || a.Condition != v1beta1.ConditionEffective || a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
+	return a.Reason == string(policy.ReasonMandatoryHolds) || a.Condition != v1beta1.ConditionEffective ||
+		a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
 }
 
 // NeedsAttention reports whether anything in the Status needs attention.
@@ -212,7 +213,8 @@ func (n NamespaceStatus) NeedsAttention() bool {
 
 // Unknown reports whether something could not be read.
 func (s Status) Unknown() bool {
-	return len(s.Rights) > 0 || slices.Contains(s.OtherTeams, tenantsPlural) || !s.Stopped.IsZero() || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Cut })
+	return len(s.Rights) > 0 || slices.Contains(s.OtherTeams, tenantsPlural) || !s.Stopped.IsZero() ||
+		slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Cut })
 }
 
 // Status returns the state of images in the namespaces of scope, as far as the person may
@@ -325,7 +327,8 @@ func (n *NamespaceStatus) finish() {
 		}
 	}
 	slices.SortStableFunc(n.Running, func(a, b Running) int {
-		return cmp.Or(cmp.Compare(resultOrder(a.Result), resultOrder(b.Result)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
+		return cmp.Or(cmp.Compare(resultOrder(a.Result), resultOrder(b.Result)), cmp.Compare(a.Workload, b.Workload),
+			cmp.Compare(a.Container, b.Container))
 	})
 	slices.SortStableFunc(n.Unverified, func(a, b Running) int {
 		return cmp.Or(cmp.Compare(a.Image, b.Image), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))

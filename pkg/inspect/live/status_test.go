@@ -38,7 +38,9 @@ func reportOf(namespace, name, about, manager string, results ...any) *unstructu
 	r.SetNamespace(namespace)
 	r.SetName(name)
 	r.SetLabels(map[string]string{v1beta1.LabelReport: about})
-	r.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", APIVersion: "openreports.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}})
+	r.SetManagedFields(
+		[]metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", APIVersion: "openreports.io/v1alpha1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1("{}")}})
 	return r
 }
 
@@ -53,7 +55,8 @@ func resultOf(result, message, of string, properties map[string]any) any {
 func runsAs(image string) map[string]any { return map[string]any{v1beta1.PropertyImage: image} }
 
 func deniedAt(image string, last time.Time) map[string]any {
-	return map[string]any{v1beta1.PropertyImage: image, v1beta1.PropertyCount: "12", v1beta1.PropertyFirst: last.Format(time.RFC3339), v1beta1.PropertyLast: last.Format(time.RFC3339),
+	return map[string]any{v1beta1.PropertyImage: image, v1beta1.PropertyCount: "12", v1beta1.PropertyFirst: last.Format(time.RFC3339),
+		v1beta1.PropertyLast:        last.Format(time.RFC3339),
 		v1beta1.PropertyRemediation: "sign it"}
 }
 
@@ -123,9 +126,12 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	good := runsAs("r/good")
 	good[v1beta1.PropertySigners] = "sha256:a; https://issuer.example.com\nb"
 	p := reads(t, nil,
-		reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", good), resultOf("skip", "allowed without verification: rule 2 of VerificationPolicy team/base", "free", runsAs("r/free")), resultOf("warn", "an exception", "excepted", excepted), resultOf("fail", "no\nsignature\x1b[31m", "bad", runsAs("r/bad"))),
+		reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", good),
+			resultOf("skip", "allowed without verification: rule 2 of VerificationPolicy team/base", "free", runsAs("r/free")),
+			resultOf("warn", "an exception", "excepted", excepted), resultOf("fail", "no\nsignature\x1b[31m", "bad", runsAs("r/bad"))),
 		reportOf("team", "landwaiter-running-1", "running", "landwaiter", resultOf("skip", "", "", map[string]any{v1beta1.PropertyLeftOut: "7"})),
-		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "older", "", deniedAt("r/older", yesterday.Add(-time.Hour))), resultOf("fail", "late", "shop", deniedAt("r/shop", yesterday)), resultOf("fail", "over", "", deniedAt("r/over", before))),
+		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "older", "", deniedAt("r/older", yesterday.Add(-time.Hour))),
+			resultOf("fail", "late", "shop", deniedAt("r/shop", yesterday)), resultOf("fail", "over", "", deniedAt("r/over", before))),
 		reportOf("other", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "secret", "", deniedAt("r/secret", yesterday))))
 	s := statusOf(t, p, one("team"))
 	require.Len(t, s.Namespaces, 1)
@@ -137,7 +143,8 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	require.Equal(t, []string{"r/bad", "r/excepted"}, []string{n.Running[0].Image, n.Running[1].Image}, "the worst first")
 	require.Equal(t, "no signature [31m", n.Running[0].Reason)
 	require.Equal(t, "sha256:a; https://issuer.example.com b", n.All[slices.IndexFunc(n.All, func(r Running) bool { return r.Image == "r/good" })].Signers)
-	require.Equal(t, []ExceptionUse{{Exception: "ClusterException move", Image: "r/excepted", Workload: "Deployment/excepted", Ends: "2026-12-01T00:00:00Z"}}, n.Exceptions)
+	require.Equal(t, []ExceptionUse{{Exception: "ClusterException move", Image: "r/excepted", Workload: "Deployment/excepted", Ends: "2026-12-01T00:00:00Z"}},
+		n.Exceptions)
 	require.Len(t, n.Denied, 2, "seven days")
 	require.Equal(t, "r/shop", n.Denied[0].Image)
 	require.Equal(t, 12, n.Denied[0].Count)
@@ -176,7 +183,8 @@ func TestADenialOfAnImageThatIsAllowedByNowNeedsNoAttention(t *testing.T) {
 				runs[v1beta1.PropertySince] = c.since.Format(time.RFC3339)
 			}
 			s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf(c.result, "", "shop", runs)),
-				reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "nobody signed it", "shop", deniedAt("docker.io/library/shop:1", denied)))), one("team"))
+				reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "nobody signed it", "shop", deniedAt("docker.io/library/shop:1", denied)))),
+				one("team"))
 			require.Len(t, s.Namespaces[0].Denied, 1, "it stays for seven days")
 			require.Equal(t, c.attention, s.NeedsAttention())
 		})
@@ -244,8 +252,10 @@ func TestStatusNamesTheRightsThatAreMissing(t *testing.T) {
 
 // The server looks at the time once an hour.
 func TestStatusSaysThatAnExceptionHasExpiredWhateverItsConditionsSay(t *testing.T) {
-	x := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "old"}, Spec: v1beta1.ExceptionSpec{Images: []string{"**"}, Namespaces: []string{"team"}, Reason: "OPS-1", Until: today().Add(-time.Minute).Format(time.RFC3339)}}
-	x.Status.Conditions = []metav1.Condition{{Type: "Effective", Status: metav1.ConditionTrue}, {Type: "NeedsReview", Status: metav1.ConditionTrue, Reason: "RuleTooBroad"}}
+	x := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "old"},
+		Spec: v1beta1.ExceptionSpec{Images: []string{"**"}, Namespaces: []string{"team"}, Reason: "OPS-1", Until: today().Add(-time.Minute).Format(time.RFC3339)}}
+	x.Status.Conditions = []metav1.Condition{{Type: "Effective", Status: metav1.ConditionTrue},
+		{Type: "NeedsReview", Status: metav1.ConditionTrue, Reason: "RuleTooBroad"}}
 	found := statusOf(t, reads(t, nil, x), Scope{All: true}).Resources
 	require.Len(t, found, 1)
 	require.Equal(t, "Expired", found[0].Reason)
@@ -268,18 +278,22 @@ func TestStatusSaysWithoutARoleWhatNamesOtherTeams(t *testing.T) {
 
 func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {
 	conditions := func(ready, effective, expires metav1.ConditionStatus) v1beta1.Status {
-		return v1beta1.Status{Conditions: []metav1.Condition{{Type: "Ready", Status: ready, Reason: "R"}, {Type: "Effective", Status: effective, Reason: "E"}, {Type: "ExpiresSoon", Status: expires, Reason: "X"}}}
+		return v1beta1.Status{Conditions: []metav1.Condition{{Type: "Ready", Status: ready, Reason: "R"}, {Type: "Effective", Status: effective, Reason: "E"},
+			{Type: "ExpiresSoon", Status: expires, Reason: "X"}}}
 	}
 	store := func(namespace, name string, s v1beta1.Status) *v1beta1.TrustStore {
 		return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: v1beta1.TrustStoreStatus{Status: s}}
 	}
-	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}, Spec: v1beta1.VerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory}}
+	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"},
+		Spec: v1beta1.VerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory}}
 	mandatory.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "R"}}
 	refused := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "refused"}, Spec: v1beta1.VerificationPolicySpec{DefaultAction: "Perhaps"}}
 	refused.Spec.Scope = "Perhaps"
 	fallback := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "fallback"}, Spec: v1beta1.VerificationPolicySpec{DefaultAction: "Perhaps"}}
-	s := statusOf(t, reads(t, nil, refused, fallback, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
-		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "False", "False")), store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))
+	s := statusOf(t,
+		reads(t, nil, refused, fallback, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
+			store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "False", "False")),
+			store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))
 	var got []string
 	for _, a := range s.Namespaces[0].Resources {
 		got = append(got, a.Condition+" "+a.Source.String())
@@ -322,17 +336,20 @@ func TestStatusSaysHowOldItIsWhileLandwaiterMayNotAnswer(t *testing.T) {
 	require.NotContains(t, strings.Join(statusOf(t, p, scope).Notes(), "\n"), "up to date")
 	scope.Stopped = today().Add(-5 * time.Minute)
 	s := statusOf(t, p, scope)
-	require.Contains(t, s.Notes(), "Landwaiter may not answer, so this may be out of date: it last renewed its Lease at 2026-11-22T11:55:00Z, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago; run landwaiter check")
+	require.Contains(t, s.Notes(), "Landwaiter may not answer, so this may be out of date: it last renewed its Lease at 2026-11-22T11:55:00Z, and the latest "+
+		"report here is of 2026-11-22T11:50:00Z, 10m0s ago; run landwaiter check")
 	require.True(t, s.Unknown())
 
 	scope.Stopped, scope.Unwatched = time.Time{}, "you cannot get leases.coordination.k8s.io in namespace landwaiter-system"
 	s = statusOf(t, p, scope)
-	require.Contains(t, s.Notes(), "you cannot get leases.coordination.k8s.io in namespace landwaiter-system, so nobody can tell from here whether Landwaiter still answers and this is up to date, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago; a cluster admin can, with landwaiter check")
+	require.Contains(t, s.Notes(), "you cannot get leases.coordination.k8s.io in namespace landwaiter-system, so nobody can tell from here whether Landwaiter "+
+		"still answers and this is up to date, and the latest report here is of 2026-11-22T11:50:00Z, 10m0s ago; a cluster admin can, with landwaiter check")
 	require.False(t, s.Unknown(), "most teams may not")
 }
 
 func TestAnImageThatFailsAndIsExemptSaysByWhichEntry(t *testing.T) {
-	p := reads(t, nil, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("fail", "no signature", "tool", runsAs("r/other/tool:v1")), resultOf("fail", "no signature", "bad", runsAs("r/bad"))))
+	p := reads(t, nil, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("fail", "no signature", "tool", runsAs("r/other/tool:v1")),
+		resultOf("fail", "no signature", "bad", runsAs("r/bad"))))
 	scope := one("team")
 	scope.Action = func(string, map[string]string) (string, bool, []string) {
 		return "deny", false, []string{"r/a", "r/other/*", "r/b", "r/c"}
@@ -341,15 +358,19 @@ func TestAnImageThatFailsAndIsExemptSaysByWhichEntry(t *testing.T) {
 		return entries[0] == "r/other/*" && image == "r/other/tool:v1"
 	}
 	n := statusOf(t, p, scope).Namespaces[0]
-	require.Equal(t, []string{"r/bad ", "r/other/tool:v1 r/other/*"}, []string{n.Running[0].Image + " " + n.Running[0].ExemptImage, n.Running[1].Image + " " + n.Running[1].ExemptImage})
+	require.Equal(t, []string{"r/bad ", "r/other/tool:v1 r/other/*"},
+		[]string{n.Running[0].Image + " " + n.Running[0].ExemptImage, n.Running[1].Image + " " + n.Running[1].ExemptImage})
 	require.Equal(t, 4, n.ExemptImages)
 	require.Equal(t, ", but not for 4 exempt images or paths (exemptImages of the constraint: r/a, r/other/*, r/b, and 1 more)", n.ButNotFor())
 }
 
 func TestAnExceptionThatMandatoryPoliciesLimitIsListed(t *testing.T) {
 	x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "move"}, Spec: v1beta1.ExceptionSpec{Until: "2100-01-01T00:00:00Z"}}
-	x.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}, {Type: "Effective", Status: "True", Reason: string(policy.ReasonMandatoryHolds), Message: "it allows some"}}
+	x.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"},
+		{Type: "Effective", Status: "True", Reason: string(policy.ReasonMandatoryHolds), Message: "it allows some"}}
 	s := statusOf(t, reads(t, nil, x), one("team"))
-	require.Equal(t, []Attention{{Source: policy.ObjectRef{Kind: "Exception", Namespace: "team", Name: "move"}, Condition: "Effective", Reason: "MandatoryHolds", Message: "it allows some", Partly: true}}, s.Namespaces[0].Resources)
+	require.Equal(t,
+		[]Attention{{Source: policy.ObjectRef{Kind: "Exception", Namespace: "team", Name: "move"}, Condition: "Effective", Reason: "MandatoryHolds",
+			Message: "it allows some", Partly: true}}, s.Namespaces[0].Resources)
 	require.True(t, s.NeedsAttention())
 }

@@ -100,8 +100,10 @@ func (p *Person) Outages(ctx context.Context, now time.Time) (found []Outage, ri
 // undecided adds a report's data about a registry, whose last image was undecided so long ago.
 func (n *NamespaceStatus) undecided(r *reportResult, ago time.Duration) {
 	p := r.Properties
-	u := Undecided{Registry: shown(p[v1beta1.PropertyRegistry]), Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast]),
-		Image: shown(p[v1beta1.PropertyImage]), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), TraceID: shown(p[v1beta1.PropertyTraceID]),
+	u := Undecided{Registry: shown(p[v1beta1.PropertyRegistry]), Count: number(p[v1beta1.PropertyCount]),
+		First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast]),
+		Image: shown(p[v1beta1.PropertyImage]), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]),
+		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), TraceID: shown(p[v1beta1.PropertyTraceID]),
 		Answered: moment(p[v1beta1.PropertyAnswered])}
 	if u.Remedy = policy.Remedy(p[v1beta1.PropertyRemedy]); u.Remedy.At(u.Registry) == "" {
 		u.Remedy = ""

@@ -14,7 +14,8 @@ import (
 // failing returns the properties of a registry whose last image was refused so long ago.
 func failing(registry string, ago time.Duration, answered string) map[string]any {
 	last := today().Add(-ago)
-	return map[string]any{v1beta1.PropertyRegistry: registry, v1beta1.PropertyCount: "12", v1beta1.PropertyFirst: last.Add(-time.Hour).Format(time.RFC3339), v1beta1.PropertyLast: last.Format(time.RFC3339),
+	return map[string]any{v1beta1.PropertyRegistry: registry, v1beta1.PropertyCount: "12", v1beta1.PropertyFirst: last.Add(-time.Hour).Format(time.RFC3339),
+		v1beta1.PropertyLast:  last.Format(time.RFC3339),
 		v1beta1.PropertyImage: registry + "/app:1", v1beta1.PropertyRemediation: "ask", v1beta1.PropertyAnswered: answered}
 }
 
@@ -25,8 +26,9 @@ func TestStatusSaysWhichRegistriesFailAndUntilWhen(t *testing.T) {
 		attention bool
 		says      string
 	}{
-		"it fails":                     {time.Minute, "", true, "12 times since 2026-11-22T10:59:00Z, last 2026-11-22T11:59:00Z"},
-		"it answers again":             {2 * time.Minute, "2026-11-22T11:59:00Z", false, "12 times from 2026-11-22T10:58:00Z to 2026-11-22T11:58:00Z; decided again since 2026-11-22T11:59:00Z"},
+		"it fails": {time.Minute, "", true, "12 times since 2026-11-22T10:59:00Z, last 2026-11-22T11:59:00Z"},
+		"it answers again": {2 * time.Minute, "2026-11-22T11:59:00Z", false,
+			"12 times from 2026-11-22T10:58:00Z to 2026-11-22T11:58:00Z; decided again since 2026-11-22T11:59:00Z"},
 		"nobody has asked for a while": {30 * time.Minute, "", false, "12 times from 2026-11-22T10:30:00Z to 2026-11-22T11:30:00Z; none since then"},
 		"a ReplicaSet has yet to try":  {15 * time.Minute, "", true, "12 times since 2026-11-22T10:45:00Z, last 2026-11-22T11:45:00Z"},
 	} {
@@ -38,7 +40,8 @@ func TestStatusSaysWhichRegistriesFailAndUntilWhen(t *testing.T) {
 			require.Len(t, n.Undecided, 1)
 			u := n.Undecided[0]
 			require.Equal(t, c.says, u.When())
-			require.Equal(t, []string{"images of r.example.com", "r.example.com did not answer in time", "r.example.com/app:1", "ask"}, []string{u.Of(), u.Reason, u.Image, u.Remediation})
+			require.Equal(t, []string{"images of r.example.com", "r.example.com did not answer in time", "r.example.com/app:1", "ask"},
+				[]string{u.Of(), u.Reason, u.Image, u.Remediation})
 			require.Equal(t, c.attention, s.NeedsAttention())
 		})
 	}
@@ -46,7 +49,8 @@ func TestStatusSaysWhichRegistriesFailAndUntilWhen(t *testing.T) {
 
 func TestRegistriesThatFailedLongAgoAreNotShownAndNoneIsOfAnotherNamespace(t *testing.T) {
 	p := reads(t, nil,
-		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("old.example.com", 2*time.Hour, "")), resultOf("error", "x", "", failing("first.example.com", 10*time.Minute, "")),
+		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("old.example.com", 2*time.Hour, "")),
+			resultOf("error", "x", "", failing("first.example.com", 10*time.Minute, "")),
 			resultOf("error", "x", "", failing("*", time.Minute, ""))),
 		reportOf("other", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("secret.example.com", time.Minute, ""))))
 	registries := func(namespace verify.Namespace) (found []string) {
@@ -61,12 +65,15 @@ func TestRegistriesThatFailedLongAgoAreNotShownAndNoneIsOfAnotherNamespace(t *te
 
 func TestOutagesAreThoseOfAllNamespacesThatLast(t *testing.T) {
 	p := reads(t, nil,
-		reportOf("a", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("r.example.com", time.Minute, "")), resultOf("error", "x", "", failing("-", time.Minute, "")),
-			resultOf("error", "x", "", failing("back.example.com", 2*time.Minute, "2026-11-22T11:59:00Z")), resultOf("error", "x", "", failing("quiet.example.com", 30*time.Minute, ""))),
+		reportOf("a", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("r.example.com", time.Minute, "")),
+			resultOf("error", "x", "", failing("-", time.Minute, "")),
+			resultOf("error", "x", "", failing("back.example.com", 2*time.Minute, "2026-11-22T11:59:00Z")),
+			resultOf("error", "x", "", failing("quiet.example.com", 30*time.Minute, ""))),
 		reportOf("a", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", runsAs("r/good"))),
 		reportOf("b", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("r.example.com", 15*time.Minute, "")),
 			resultOf("error", "x", "", failing("back.example.com", 3*time.Minute, "")), resultOf("error", "x", "", failing("*", 3*time.Minute, ""))),
-		reportOf("c", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("back.example.com", 30*time.Second, "")), resultOf("error", "x", "", failing("*", 5*time.Minute, "2026-11-22T11:59:00Z"))))
+		reportOf("c", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("back.example.com", 30*time.Second, "")),
+			resultOf("error", "x", "", failing("*", 5*time.Minute, "2026-11-22T11:59:00Z"))))
 	found, rights, err := p.Outages(t.Context(), today())
 	require.NoError(t, err)
 	require.Empty(t, rights)
@@ -81,7 +88,8 @@ func TestAHostThatDNSDoesNotKnowIsNoOutageUnlessItHasAnswered(t *testing.T) {
 	said := func(remedy, answered string) string {
 		properties := failing("r.example.com", time.Minute, answered)
 		properties[v1beta1.PropertyRemedy] = remedy
-		return statusOf(t, reads(t, nil, reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", properties))), one("team")).Namespaces[0].Undecided[0].Of()
+		return statusOf(t, reads(t, nil, reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", properties))), one("team")).
+			Namespaces[0].Undecided[0].Of()
 	}
 	require.Equal(t, "images of r.example.com: no such host, is it spelt right?", said("NoSuchHost", ""))
 	require.Equal(t, "images of r.example.com", said("NoSuchHost", "2026-11-22T11:59:30Z"))

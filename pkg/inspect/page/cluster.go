@@ -67,7 +67,8 @@ func stages() []string {
 
 // clusterOf builds the view of a status. Given a team, it only lists the team's namespaces.
 func clusterOf(s live.Status, checked Checked, team string, page int, now time.Time) clusterModel {
-	m := clusterModel{Team: team, Whole: checked.Actions != nil, Ends: endRows(s.Ends, now, func(live.End) bool { return true }), Resources: attentionRows(s.Resources),
+	m := clusterModel{Team: team, Whole: checked.Actions != nil, Ends: endRows(s.Ends, now, func(live.End) bool { return true }),
+		Resources: attentionRows(s.Resources),
 		Unchecked: checked.Unchecked, Notes: s.Notes(), NotShown: live.Grouped(s.Rights)}
 	m.Ends = m.Ends[:min(len(m.Ends), rowsOfPage)]
 	m.Alarms = alarmsOf(checked)
@@ -80,7 +81,8 @@ func clusterOf(s live.Status, checked Checked, team string, page int, now time.T
 	for _, n := range s.Namespaces {
 		name := cmp.Or(n.Tenant, noTeam)
 		stage, _ := stageOf(n, checked.Actions)
-		row := namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: name, Stage: stage, Opened: n.BreakGlass.Opens(), counts: counted(n)}
+		row := namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: name, Stage: stage, Opened: n.BreakGlass.Opens(),
+			counts: counted(n)}
 		if teams[name] == nil {
 			teams[name] = &teamRow{Name: name, Href: pathCluster + "?" + url.Values{"team": {name}}.Encode(), counts: counts{Missing: row.Missing}}
 			staged[name] = map[string]int{}

@@ -151,7 +151,8 @@ func TestAForeignWebSiteInTheSameBrowserReadsAndCausesNothing(t *testing.T) {
 		require.NotContains(t, r.said, "shop")
 		require.NotContains(t, r.said, s.guard.below)
 	}
-	for _, way := range []string{"GET document", "POST document", "GET iframe", "POST iframe", "GET object", "GET image", "GET script", "GET style", "GET empty", "POST empty", "OPTIONS empty"} {
+	for _, way := range []string{"GET document", "POST document", "GET iframe", "POST iframe", "GET object", "GET image", "GET script", "GET style", "GET empty",
+		"POST empty", "OPTIONS empty"} {
 		require.True(t, ways[way], "%s was not tried: %v", way, ways)
 	}
 

@@ -39,7 +39,8 @@ func (g guard) within(r *http.Request) (*http.Request, bool) {
 // linked adds the session's path to the addresses of a document. A stranger's text never matches
 // these prefixes, because templates escape quotes.
 func (g guard) linked(document string) string {
-	return strings.NewReplacer(`href="/`, `href="`+g.below+`/`, `src="/`, `src="`+g.below+`/`, `action="/`, `action="`+g.below+`/`).Replace(document)
+	return strings.NewReplacer(`href="/`, `href="`+g.below+`/`, `src="/`, `src="`+g.below+`/`, `action="/`, `action="`+g.below+`/`).
+		Replace(document)
 }
 
 // refuses returns the status and the sentence with which a request is refused, 0 if it is allowed.
@@ -83,7 +84,8 @@ func same(a, b string) bool { return b != "" && subtle.ConstantTimeCompare([]byt
 
 // setHeaders isolates the page: no other origin may read, frame or script it.
 func setHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -99,7 +101,8 @@ func localPath(address string) string {
 	if at := sessionPath.FindString(address); at != "" {
 		address = "/" + strings.TrimPrefix(address, at)
 	}
-	if !strings.HasPrefix(address, "/") || strings.HasPrefix(address, "//") || strings.ContainsAny(address, "\\\r\n\t") || strings.HasPrefix(address, pathOpen) {
+	if !strings.HasPrefix(address, "/") || strings.HasPrefix(address, "//") || strings.ContainsAny(address, "\\\r\n\t") ||
+		strings.HasPrefix(address, pathOpen) {
 		return pathCluster
 	}
 	return address

@@ -73,7 +73,8 @@ type factRow struct{ Name, Value string }
 func explainedOf(x Explanation) *explained {
 	r := x.Result
 	v := r.Verdict
-	m := &explained{Verdict: wordOf(r), Digest: r.Digest.String(), Policy: v.Policy.String(), Reason: folded(v.Reason), Warning: folded(v.Warning), Fix: remedyOf(v.Objections()[0]), More: v.More,
+	m := &explained{Verdict: wordOf(r), Digest: r.Digest.String(), Policy: v.Policy.String(), Reason: folded(v.Reason),
+		Warning: folded(v.Warning), Fix: remedyOf(v.Objections()[0]), More: v.More,
 		Text: policy.Cut(x.Text, maxText), Notes: x.Notes, FromMemory: r.Cached, Stages: timelineOf(r.Stages, x.Took)}
 	if r.Exception != (policy.ObjectRef{}) {
 		m.Exception = fmt.Sprintf("%s until %s", r.Exception, r.ExceptionEnds.UTC().Format(time.RFC3339))
@@ -84,7 +85,8 @@ func explainedOf(x Explanation) *explained {
 	holding := map[string]bool{}
 	for _, l := range r.Looked {
 		others := l.Manifests - l.Signatures
-		m.Places = append(m.Places, place{l.Repository, string(l.Role), fmt.Sprintf("%d to check, %d of another kind", l.Signatures, others), l.Err})
+		m.Places = append(m.Places,
+			place{l.Repository, string(l.Role), fmt.Sprintf("%d to check, %d of another kind", l.Signatures, others), l.Err})
 		if l.Manifests > 0 || l.Err != "" {
 			holding[l.Repository] = true
 		}
@@ -124,7 +126,8 @@ func sayingOf(f policy.Finding) saying {
 	if f.Source == (policy.ObjectRef{}) {
 		by = f.Verifier + " (does not apply)"
 	}
-	s := saying{By: by, Result: f.Result().String(), Signer: f.Signer(), Message: folded(f.Message), Fix: remedy{Advice: f.Remediation, Command: f.Command}}
+	s := saying{By: by, Result: f.Result().String(), Signer: f.Signer(), Message: folded(f.Message),
+		Fix: remedy{Advice: f.Remediation, Command: f.Command}}
 	facts, _ := f.Facts()["facts"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
 		if len(s.Facts) < maxFacts {
@@ -189,8 +192,10 @@ func timelineOf(stages []verify.Stage, took time.Duration) timeline {
 		if s.Verifier != (policy.ObjectRef{}) {
 			detail = s.Verifier.String() + " " + detail
 		}
-		t.Stages = append(t.Stages, stageBarRow{Y: i*timelineRow + 4, TextY: i*timelineRow + 16, X: timelineLabel + min(x, timelineWidth-2), Width: max(min(width, timelineWidth-x), 2),
-			Name: s.Name, Took: rounded(s.Duration), Detail: policy.Cut(detail, shortText)})
+		t.Stages = append(t.Stages,
+			stageBarRow{Y: i*timelineRow + 4, TextY: i*timelineRow + 16, X: timelineLabel + min(x, timelineWidth-2),
+				Width: max(min(width, timelineWidth-x), 2),
+				Name:  s.Name, Took: rounded(s.Duration), Detail: policy.Cut(detail, shortText)})
 	}
 	t.Height = len(t.Stages) * timelineRow
 	return t
@@ -215,7 +220,8 @@ func (s *Site) imageView(r *http.Request) view {
 		b.Live = false
 		return view{template: "fail.html", status: http.StatusNotFound, base: b, model: "The address names no image in a namespace."}
 	}
-	m := imageModel{Namespace: name, NamespaceHref: namespaceHref(namespace), Image: image, WhatIf: pathWhatIf + "?" + url.Values{"namespace": {name}}.Encode()}
+	m := imageModel{Namespace: name, NamespaceHref: namespaceHref(namespace), Image: image,
+		WhatIf: pathWhatIf + "?" + url.Values{"namespace": {name}}.Encode()}
 	explaining := s.explain.of(name+" "+image).get(r.Context(), patience/5)
 	if explaining.Known {
 		m.Explained = explainedOf(explaining.Value)

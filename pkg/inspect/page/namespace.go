@@ -45,7 +45,8 @@ type namespaceModel struct {
 
 // namespaceOf builds the view of one namespace from a status.
 func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namespace]string, page int, now time.Time) namespaceModel {
-	m := namespaceModel{Name: string(name), NotShown: live.Grouped(s.Rights), WhatIf: pathWhatIf + "?" + url.Values{"namespace": {string(name)}}.Encode(), NoReports: s.NoReports}
+	m := namespaceModel{Name: string(name), NotShown: live.Grouped(s.Rights),
+		WhatIf: pathWhatIf + "?" + url.Values{"namespace": {string(name)}}.Encode(), NoReports: s.NoReports}
 	at := slices.IndexFunc(s.Namespaces, func(n live.NamespaceStatus) bool { return n.Namespace == name })
 	if at < 0 {
 		m.Notes = s.Notes()
@@ -148,7 +149,8 @@ func searchIn(s live.Status, query string) searchModel {
 	has := func(name string) bool { return strings.Contains(strings.ToLower(name), wanted) }
 	for _, n := range s.Namespaces {
 		if has(string(n.Namespace)) || has(n.Tenant) {
-			m.Namespaces = append(m.Namespaces, namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: n.Tenant, counts: counted(n)})
+			m.Namespaces = append(m.Namespaces,
+				namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: n.Tenant, counts: counted(n)})
 		}
 		seen := map[string]bool{}
 		add := func(image, verdict string, workloads ...string) {

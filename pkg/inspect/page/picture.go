@@ -141,7 +141,8 @@ func drawn(boxes []box) []box {
 	if more <= 0 {
 		return boxes
 	}
-	return append(slices.Clone(boxes[:maxBoxes]), box{State: boxUnknown, Kind: "More", Short: fmt.Sprintf("and %d more", more), Says: "the list below has all"})
+	return append(slices.Clone(boxes[:maxBoxes]),
+		box{State: boxUnknown, Kind: "More", Short: fmt.Sprintf("and %d more", more), Says: "the list below has all"})
 }
 
 func boxOf(n live.NamespaceStatus, r live.Placed) box {
@@ -271,7 +272,8 @@ func classOf(word string) string {
 		return "unverified"
 	case verdictFails:
 		return "denied"
-	case "allowed", "exempt", "warned", "excepted", "undecided", "denied", "unknown", "valid", "invalid", "dryrun", "warn", "deny", "error", "warning", "note":
+	case "allowed", "exempt", "warned", "excepted", "undecided", "denied", "unknown", "valid", "invalid", "dryrun", "warn", "deny", "error",
+		"warning", "note":
 		return word
 	}
 	return "other"

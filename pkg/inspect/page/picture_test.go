@@ -56,7 +56,8 @@ func TestTheStageIsTheWeakerOfGatekeeperAndPolicies(t *testing.T) {
 }
 
 func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
-	shadowed, warns, verifier := placed("shadowed"), placed("warns"), live.Placed{Ref: policy.ObjectRef{Kind: "ClusterVerifier", Name: "v"}, Kind: "Verifier", Instead: "tenant", ForMandatory: true}
+	shadowed, warns, verifier := placed("shadowed"), placed("warns"),
+		live.Placed{Ref: policy.ObjectRef{Kind: "ClusterVerifier", Name: "v"}, Kind: "Verifier", Instead: "tenant", ForMandatory: true}
 	shadowed.Applies, shadowed.Instead, warns.Warns = false, "namespace", true
 	broken, idle := placed("broken"), shadowed
 	broken.Broken, idle.Broken, idle.Ref.Name = "Invalid", "Invalid", "idle"
@@ -81,7 +82,8 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 		"Cluster ClusterVerificationPolicy warns":    "warns: only warns",
 		"Cluster ClusterVerifier v":                  "partly: for mandatory policies only",
 	}, states)
-	require.Equal(t, "ClusterVerificationPolicy p, ClusterVerificationPolicy warns, ClusterVerificationPolicy broken (broken) and ClusterVerificationPolicy beside apply.", describe(n))
+	require.Equal(t, "ClusterVerificationPolicy p, ClusterVerificationPolicy warns, ClusterVerificationPolicy broken (broken) and ClusterVerificationPolicy "+
+		"beside apply.", describe(n))
 }
 
 func TestAPictureOfManyResourcesStaysSmall(t *testing.T) {
@@ -101,7 +103,8 @@ func TestAPictureOfManyResourcesStaysSmall(t *testing.T) {
 
 func TestTheTimelineFitsItsWidth(t *testing.T) {
 	at := now()
-	tl := timelineOf([]verify.Stage{{Name: "late", Began: at.Add(90 * time.Millisecond), Duration: 10 * time.Millisecond}, {Name: "first", Began: at, Duration: 50 * time.Millisecond}, {Name: "none", Began: at.Add(100 * time.Millisecond)}}, time.Second)
+	tl := timelineOf([]verify.Stage{{Name: "late", Began: at.Add(90 * time.Millisecond), Duration: 10 * time.Millisecond},
+		{Name: "first", Began: at, Duration: 50 * time.Millisecond}, {Name: "none", Began: at.Add(100 * time.Millisecond)}}, time.Second)
 	require.Equal(t, []string{"first", "late", "none"}, []string{tl.Stages[0].Name, tl.Stages[1].Name, tl.Stages[2].Name})
 	for _, s := range tl.Stages {
 		require.GreaterOrEqual(t, s.X, timelineLabel)
@@ -111,13 +114,15 @@ func TestTheTimelineFitsItsWidth(t *testing.T) {
 }
 
 func TestCountdownsNameTheLargestUnit(t *testing.T) {
-	for left, want := range map[time.Duration]string{-time.Hour: "expired", 0: "expired", 30 * time.Second: "in 1 min", 90 * time.Minute: "in 1 h", 50 * time.Hour: "in 2 days"} {
+	for left, want := range map[time.Duration]string{-time.Hour: "expired", 0: "expired", 30 * time.Second: "in 1 min", 90 * time.Minute: "in 1 h",
+		50 * time.Hour: "in 2 days"} {
 		require.Equal(t, want, countdown(left))
 	}
 }
 
 func TestWithoutAReportNothingLooksAsIfNothingRan(t *testing.T) {
-	unread, unreported, known := live.NamespaceStatus{Namespace: "a", Tenant: "t", Unread: true}, live.NamespaceStatus{Namespace: "b", Tenant: "t"}, live.NamespaceStatus{Namespace: "c", Tenant: "u", Reported: true}
+	unread, unreported, known := live.NamespaceStatus{Namespace: "a", Tenant: "t", Unread: true}, live.NamespaceStatus{Namespace: "b", Tenant: "t"},
+		live.NamespaceStatus{Namespace: "c", Tenant: "u", Reported: true}
 	m := clusterOf(live.Status{Namespaces: []live.NamespaceStatus{unread, unreported, known}}, Checked{}, "", 1, now())
 	found := map[string]string{}
 	for _, row := range m.Namespaces {
@@ -133,7 +138,8 @@ func TestWithoutAReportNothingLooksAsIfNothingRan(t *testing.T) {
 }
 
 func TestTimesBelowAMillisecondAreNotZero(t *testing.T) {
-	for took, want := range map[time.Duration]string{83_456 * time.Nanosecond: "83µs", 1_234_567 * time.Nanosecond: "1.235ms", 1_234_567_891 * time.Nanosecond: "1.235s"} {
+	for took, want := range map[time.Duration]string{83_456 * time.Nanosecond: "83µs", 1_234_567 * time.Nanosecond: "1.235ms",
+		1_234_567_891 * time.Nanosecond: "1.235s"} {
 		require.Equal(t, want, rounded(took))
 	}
 	require.Equal(t, "83µs", timelineOf(nil, 83*time.Microsecond).Total)
@@ -142,9 +148,12 @@ func TestTimesBelowAMillisecondAreNotZero(t *testing.T) {
 func TestEqualConditionsAreOneRow(t *testing.T) {
 	var list []live.Attention
 	for i := range rowsOfPage + 5 {
-		list = append(list, live.Attention{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "shop", Name: fmt.Sprintf("v%d", i)}, Condition: "Ready", Reason: "Pending", Message: "Waiting for Landwaiter"})
+		list = append(list,
+			live.Attention{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "shop", Name: fmt.Sprintf("v%d", i)}, Condition: "Ready", Reason: "Pending",
+				Message: "Waiting for Landwaiter"})
 	}
-	list = append(list, live.Attention{Source: policy.ObjectRef{Kind: "Store", Namespace: "shop", Name: "s"}, Condition: "Ready", Reason: "Invalid", Message: "wrong"})
+	list = append(list,
+		live.Attention{Source: policy.ObjectRef{Kind: "Store", Namespace: "shop", Name: "s"}, Condition: "Ready", Reason: "Invalid", Message: "wrong"})
 	rows := attentionRows(list)
 	require.Len(t, rows, 2)
 	require.Equal(t, rowsOfPage+5, rows[0].Count())

@@ -75,8 +75,9 @@ func counted(n live.NamespaceStatus) (c counts) {
 
 // plus adds counts. Missing is only set if both are missing.
 func (c counts) plus(o counts) counts {
-	sum := counts{Running: c.Running + o.Running, Verified: c.Verified + o.Verified, Unverified: c.Unverified + o.Unverified, LeftOut: c.LeftOut + o.LeftOut,
-		Warned: c.Warned + o.Warned, ByException: c.ByException + o.ByException, Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails,
+	sum := counts{Running: c.Running + o.Running, Verified: c.Verified + o.Verified, Unverified: c.Unverified + o.Unverified,
+		LeftOut: c.LeftOut + o.LeftOut,
+		Warned:  c.Warned + o.Warned, ByException: c.ByException + o.ByException, Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails,
 		Denied: c.Denied + o.Denied, Unreached: c.Unreached + o.Unreached, Unknown: c.Unknown + o.Unknown}
 	if c.Missing != "" && o.Missing != "" {
 		sum.Missing = c.Missing
@@ -192,11 +193,15 @@ func runningRows(n live.NamespaceStatus) []runningRow {
 	order := []string{verdictFails, verdictUndecided, verdictWarned, verdictByException, verdictUnverified, verdictAllowed}
 	rows := []runningRow{}
 	for _, r := range n.All {
-		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),
-			Verdict: verdictOf(r), Since: r.Since, Looked: r.Looked, Reason: folded(r.Reason), Fix: remedy{r.Contact, r.Remediation, r.Command}, Signers: signersOf(r), Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
+		rows = append(rows,
+			runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image,
+				Href:    imageHref(n.Namespace, r.Image),
+				Verdict: verdictOf(r), Since: r.Since, Looked: r.Looked, Reason: folded(r.Reason), Fix: remedy{r.Contact, r.Remediation, r.Command},
+				Signers: signersOf(r), Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
 	}
 	slices.SortStableFunc(rows, func(a, b runningRow) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)), cmp.Compare(a.Workload, b.Workload),
+			cmp.Compare(a.Container, b.Container))
 	})
 	return rows
 }
@@ -229,8 +234,10 @@ func denialRows(n live.NamespaceStatus) []denialRow {
 		if d.Count == 1 {
 			times = "time"
 		}
-		row := denialRow{Namespace: string(n.Namespace), Image: cmp.Or(d.Image, "(other images)"), When: fmt.Sprintf("%d %s, last %s", d.Count, times, d.Last),
-			Workloads: strings.Join(d.Workloads, ", "), Allowed: d.Allowed, Verdict: cmp.Or(verdicts[live.Normalised(d.Image)], verdictAllowed), Note: d.Note, Reason: folded(d.Reason), Fix: remedy{d.Contact, d.Remediation, d.Command}}
+		row := denialRow{Namespace: string(n.Namespace), Image: cmp.Or(d.Image, "(other images)"),
+			When:      fmt.Sprintf("%d %s, last %s", d.Count, times, d.Last),
+			Workloads: strings.Join(d.Workloads, ", "), Allowed: d.Allowed, Verdict: cmp.Or(verdicts[live.Normalised(d.Image)], verdictAllowed),
+			Note: d.Note, Reason: folded(d.Reason), Fix: remedy{d.Contact, d.Remediation, d.Command}}
 		if d.Image != "" {
 			row.Href = imageHref(n.Namespace, d.Image)
 		}
@@ -277,7 +284,8 @@ func endRows(ends []live.End, now time.Time, keep func(live.End) bool) []endRow 
 			continue
 		}
 		left := e.At.Sub(now)
-		row := endRow{What: e.What, Source: e.Source.String(), At: e.At.UTC().Format(time.RFC3339), In: countdown(left), Why: e.Why, Over: left <= 0, Soon: left < 30*24*time.Hour}
+		row := endRow{What: e.What, Source: e.Source.String(), At: e.At.UTC().Format(time.RFC3339), In: countdown(left), Why: e.Why,
+			Over: left <= 0, Soon: left < 30*24*time.Hour}
 		if at := cmp.Or(e.Source.Namespace, map[bool]string{true: e.Source.Name}[e.Source.Kind == "Namespace"]); at != "" {
 			row.Href = namespaceHref(verify.Namespace(at))
 		}
@@ -327,7 +335,9 @@ func attentionRows(list []live.Attention) []attentionRow {
 			continue
 		}
 		at[equal] = len(rows)
-		rows = append(rows, attentionRow{Sources: []string{a.Source.String()}, Condition: live.ConditionShown(a.Condition, a.Partly), Reason: a.Reason, Message: folded(a.Message)})
+		rows = append(rows,
+			attentionRow{Sources: []string{a.Source.String()}, Condition: live.ConditionShown(a.Condition, a.Partly), Reason: a.Reason,
+				Message: folded(a.Message)})
 	}
 	return rows
 }

@@ -27,10 +27,11 @@ func TestAnImageThatNobodyVerifiedIsNotCountedAsVerified(t *testing.T) {
 	}{
 		"verified":                         {ran("a", "pass", "pass"), counts{Running: 2, Verified: 2}},
 		"allowed by a rule without a look": {ran("a", "pass", "skip"), counts{Running: 2, Verified: 1, Unverified: 1}},
-		"every result":                     {ran("a", "pass", "skip", "warn", "error", "fail", "?"), counts{Running: 6, Verified: 1, Unverified: 1, Warned: 1, Undecided: 1, Fails: 2}},
-		"results that are not listed":      {live.NamespaceStatus{Reported: true, LeftOut: 7}, counts{LeftOut: 7}},
-		"no report":                        {ran("a"), counts{Missing: "no report", Unknown: 1}},
-		"reports that cannot be read":      {live.NamespaceStatus{Unread: true}, counts{Missing: "reports are not readable", Unknown: 1}},
+		"every result": {ran("a", "pass", "skip", "warn", "error", "fail", "?"),
+			counts{Running: 6, Verified: 1, Unverified: 1, Warned: 1, Undecided: 1, Fails: 2}},
+		"results that are not listed": {live.NamespaceStatus{Reported: true, LeftOut: 7}, counts{LeftOut: 7}},
+		"no report":                   {ran("a"), counts{Missing: "no report", Unknown: 1}},
+		"reports that cannot be read": {live.NamespaceStatus{Unread: true}, counts{Missing: "reports are not readable", Unknown: 1}},
 	} {
 		require.Equal(t, row.want, counted(row.n), name)
 	}
@@ -54,13 +55,15 @@ func TestNamespacesWithoutAReportDoNotLookLikeGoodOnes(t *testing.T) {
 	require.Contains(t, text, `silent</a></th><td>iris</td><td colspan="8" class="unknown">no report: what runs is not known</td>`)
 	require.Contains(t, text, `<td class="n">1</td><td class="n">0</td><td class="n unverified">1</td>`)
 	require.Contains(t, shown(t, s, "/namespaces/silent"), "This namespace has no report, so what runs here and what failed verification is not known.")
-	require.Contains(t, shown(t, s, "/namespaces/unsigned"), `<span class="badge unverified">allowed (not verified)</span> by now`, "nor does a denial of the past say more")
+	require.Contains(t, shown(t, s, "/namespaces/unsigned"), `<span class="badge unverified">allowed (not verified)</span> by now`,
+		"nor does a denial of the past say more")
 }
 
 func TestExemptNamespacesAreAStageOfTheirOwn(t *testing.T) {
 	exempt := ran("kube-system", "skip")
 	exempt.Exempt = true
-	m := clusterOf(live.Status{Namespaces: []live.NamespaceStatus{exempt, ran("a", "pass")}}, Checked{Actions: map[verify.Namespace]string{"kube-system": "not asked", "a": "not asked"}}, "", 1, time.Time{})
+	m := clusterOf(live.Status{Namespaces: []live.NamespaceStatus{exempt, ran("a", "pass")}},
+		Checked{Actions: map[verify.Namespace]string{"kube-system": "not asked", "a": "not asked"}}, "", 1, time.Time{})
 	require.Equal(t, []stageCount{{stageExempt, 1}, {stageNone, 1}}, m.Teams[0].Stages)
 }
 

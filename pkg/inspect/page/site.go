@@ -72,8 +72,10 @@ func New(ctx context.Context, host string, source Source, about About, now func(
 	if err != nil {
 		return nil, fmt.Errorf("parse the templates of the page: %w", err)
 	}
-	s := &Site{About: about, source: source, now: now, templates: templates, slots: make(chan struct{}, maxRequests), whatIf: make(chan struct{}, 1),
-		guard: guard{host: strings.TrimSuffix(host, ":80"), cookie: "landwaiter-" + port, session: secret(), below: "/s/" + secret()}, token: secret()}
+	s := &Site{About: about, source: source, now: now, templates: templates, slots: make(chan struct{}, maxRequests),
+		whatIf: make(chan struct{}, 1),
+		guard:  guard{host: strings.TrimSuffix(host, ":80"), cookie: "landwaiter-" + port, session: secret(), below: "/s/" + secret()},
+		token:  secret()}
 	// A registry that does not answer only delays explanations.
 	readings, explaining := make(chan struct{}, maxReadings), make(chan struct{}, maxReadings)
 	status := func(namespace verify.Namespace) *fact[live.Status] {
@@ -82,7 +84,9 @@ func New(ctx context.Context, host string, source Source, about About, now func(
 	}
 	s.all = status(verify.Cluster)
 	s.check = &fact[Checked]{age: checkAge, now: now, slot: readings, base: ctx, read: source.Check}
-	s.single = recentFacts[live.Status]{facts: map[string]*fact[live.Status]{}, make: func(name string) *fact[live.Status] { return status(verify.Namespace(name)) }}
+	s.single = recentFacts[live.Status]{facts: map[string]*fact[live.Status]{}, make: func(name string) *fact[live.Status] {
+		return status(verify.Namespace(name))
+	}}
 	s.explain = recentFacts[Explanation]{facts: map[string]*fact[Explanation]{}, make: func(name string) *fact[Explanation] {
 		namespace, image, _ := strings.Cut(name, " ")
 		return &fact[Explanation]{age: explainAge, now: now, slot: explaining, base: ctx,
@@ -164,7 +168,8 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 		s.ended.Store(true)
 	}
 	if !known || again {
-		http.Error(w, "This address was used already, or is not complete. If it was used already, its session has ended: somebody else may have opened it. Run landwaiter ui again, on a shared machine with --no-browser.", http.StatusForbidden)
+		http.Error(w, "This address was used already, or is not complete. If it was used already, its session has ended: somebody else may "+
+			"have opened it. Run landwaiter ui again, on a shared machine with --no-browser.", http.StatusForbidden)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: s.guard.cookie, Value: s.guard.session, Path: s.guard.below + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // loopback has no TLS
@@ -281,8 +286,9 @@ func asOf(at time.Time) string {
 
 // Serve answers at a listener until ctx ends.
 func (s *Site) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: readTime + 30*time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: readTime + 30*time.Second,
+		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 32 << 10, BaseContext: func(net.Listener) context.Context { return ctx }}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {

@@ -104,34 +104,48 @@ func shop(text string) *fakeSource {
 		return policy.ObjectRef{Kind: kind, Namespace: "shop", Name: name}
 	}
 	cluster := policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "base" + text}
-	n := live.NamespaceStatus{Namespace: "shop", Tenant: "team" + text, Reported: true, BreakGlass: &live.BreakGlass{State: live.BreakGlassOpen, Until: "2026-11-27T13:00:00Z", Reason: text},
-		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "team" + text}, Contact: "#team " + text}},
-		Rules:    []live.Choice{{Kind: "VerificationPolicy", Level: "namespace", Applied: []policy.ObjectRef{ref("VerificationPolicy", "own")}, Why: "own" + text}},
-		All: []live.Running{{Workload: "Deployment/web" + text, Container: "web", Image: "r.example.com/web:1" + text, Result: "fail", Since: "2026-11-27T10:00:00Z", Reason: "no signature " + text, Remediation: "sign " + text, Command: "cosign sign " + text, Contact: "#shop " + text, Signers: "sha256:cafe; " + text},
-			{Workload: "Deployment/db", Image: "r.example.com/db:1", Result: "pass", Since: "2026-11-26T10:00:00Z", Reason: "signed by release", Signers: "sha256:beef; https://issuer.example.com ann@example.com"}},
-		Undecided: []live.Undecided{{Registry: "silent.example.com" + text, Count: 12, First: "2026-11-27T11:00:00Z", Last: "2026-11-27T11:30:00Z", Image: "silent.example.com/app:1" + text, Reason: "did not answer " + text, Remediation: "ask " + text},
-			{Registry: "back.example.com", Count: 1, First: "2026-11-27T11:00:00Z", Last: "2026-11-27T11:00:00Z", Answered: "2026-11-27T11:10:00Z", Over: true, Reason: "was away", Remediation: "never shown"}},
-		Denied: []live.Denial{{Image: "r.example.com/denied:1" + text, Count: 3, Last: "2026-11-27T11:00:00Z", Reason: "unsigned " + text, Command: "cosign attest " + text, Contact: text, Workloads: []string{"Job/x" + text}, Note: text},
+	n := live.NamespaceStatus{Namespace: "shop", Tenant: "team" + text, Reported: true,
+		BreakGlass: &live.BreakGlass{State: live.BreakGlassOpen, Until: "2026-11-27T13:00:00Z", Reason: text},
+		Contacts:   []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "team" + text}, Contact: "#team " + text}},
+		Rules:      []live.Choice{{Kind: "VerificationPolicy", Level: "namespace", Applied: []policy.ObjectRef{ref("VerificationPolicy", "own")}, Why: "own" + text}},
+		All: []live.Running{{Workload: "Deployment/web" + text, Container: "web", Image: "r.example.com/web:1" + text, Result: "fail", Since: "2026-11-27T10:00:00Z",
+			Reason: "no signature " + text, Remediation: "sign " + text, Command: "cosign sign " + text, Contact: "#shop " + text, Signers: "sha256:cafe; " + text},
+			{Workload: "Deployment/db", Image: "r.example.com/db:1", Result: "pass", Since: "2026-11-26T10:00:00Z", Reason: "signed by release",
+				Signers: "sha256:beef; https://issuer.example.com ann@example.com"}},
+		Undecided: []live.Undecided{{Registry: "silent.example.com" + text, Count: 12, First: "2026-11-27T11:00:00Z", Last: "2026-11-27T11:30:00Z",
+			Image: "silent.example.com/app:1" + text, Reason: "did not answer " + text, Remediation: "ask " + text},
+			{Registry: "back.example.com", Count: 1, First: "2026-11-27T11:00:00Z", Last: "2026-11-27T11:00:00Z", Answered: "2026-11-27T11:10:00Z", Over: true,
+				Reason: "was away", Remediation: "never shown"}},
+		Denied: []live.Denial{{Image: "r.example.com/denied:1" + text, Count: 3, Last: "2026-11-27T11:00:00Z", Reason: "unsigned " + text,
+			Command: "cosign attest " + text, Contact: text, Workloads: []string{"Job/x" + text}, Note: text},
 			{Image: "r.example.com/web:0", Count: 1, Last: "2026-11-26T11:00:00Z", Allowed: "2026-11-27T00:00:00Z"}},
 		Resources: []live.Attention{{Source: ref("Verifier", "v"+text), Condition: "Ready", Reason: "Broken", Message: text}},
 		Levels: []live.Level{
-			{Name: "namespace", Namespace: "shop", Resources: []live.Placed{{Ref: ref("VerificationPolicy", "own"+text), Kind: "VerificationPolicy", Applies: true, Why: text}}},
-			{Name: "cluster", Resources: []live.Placed{{Ref: cluster, Kind: "VerificationPolicy", Instead: "namespace", Why: "the namespace has its own VerificationPolicy" + text}}}}}
-	found := policy.NewProof("sha256:signer"+text, "signed by the release workflow "+text, map[string]any{"issuer": "https://issuer.example.com" + text, "list": []string{text}}).Finding()
+			{Name: "namespace", Namespace: "shop",
+				Resources: []live.Placed{{Ref: ref("VerificationPolicy", "own"+text), Kind: "VerificationPolicy", Applies: true, Why: text}}},
+			{Name: "cluster",
+				Resources: []live.Placed{{Ref: cluster, Kind: "VerificationPolicy", Instead: "namespace", Why: "the namespace has its own VerificationPolicy" + text}}}}}
+	found := policy.NewProof("sha256:signer"+text, "signed by the release workflow "+text,
+		map[string]any{"issuer": "https://issuer.example.com" + text, "list": []string{text}}).Finding()
 	found.Source, found.Digest, found.ArtifactType = ref("Verifier", "release"), digest.FromString("x").String(), "application/vnd.dev.sigstore.bundle.v0.3+json"
 	denied := policy.NotDecided(ref("VerificationPolicy", "own"), "undecided "+text)
 	denied.Remediation, denied.Command, denied.Contact, denied.More = "sign it "+text, "notation sign "+text, "#own "+text, 2
-	denied.Others = []policy.Objection{{Policy: cluster, Reason: "base requires more " + text, Remediation: "attest it " + text, Command: "cosign attest " + text, Contact: "#base " + text}}
+	denied.Others = []policy.Objection{{Policy: cluster, Reason: "base requires more " + text, Remediation: "attest it " + text, Command: "cosign attest " + text,
+		Contact: "#base " + text}}
 	result := verify.Result{Namespace: "shop", Verdict: denied, Findings: []policy.Finding{found, {Verifier: "other", Message: "nothing found " + text}},
 		Looked: []verify.Looked{{Repository: "r.example.com/web" + text, Role: verify.RoleOrigin, Manifests: 2, Signatures: 1}},
-		Stages: []verify.Stage{{Name: "resolve", Began: now(), Duration: time.Millisecond, Detail: text}, {Name: "list", Began: now().Add(time.Millisecond), Duration: 3 * time.Millisecond, Detail: "r"}}}
+		Stages: []verify.Stage{{Name: "resolve", Began: now(), Duration: time.Millisecond, Detail: text},
+			{Name: "list", Began: now().Add(time.Millisecond), Duration: 3 * time.Millisecond, Detail: "r"}}}
 	return &fakeSource{
-		status: live.Status{Namespaces: []live.NamespaceStatus{n}, Ends: []live.End{{Source: ref("Exception", "e"), At: now().Add(time.Hour), What: live.EndOfException, Why: text}}},
-		checked: Checked{Findings: []Finding{{ID: "NoReplicas", Severity: "error", Text: "no replica is ready " + text, Command: "kubectl rollout restart " + text, Down: true}},
+		status: live.Status{Namespaces: []live.NamespaceStatus{n},
+			Ends: []live.End{{Source: ref("Exception", "e"), At: now().Add(time.Hour), What: live.EndOfException, Why: text}}},
+		checked: Checked{
+			Findings:  []Finding{{ID: "NoReplicas", Severity: "error", Text: "no replica is ready " + text, Command: "kubectl rollout restart " + text, Down: true}},
 			Unchecked: []string{"TrustEnds: " + text}, Actions: map[verify.Namespace]string{"shop": "deny"}},
 		explained: Explanation{Result: result, Took: 5 * time.Millisecond, Text: "image " + text, Notes: []string{text}},
 		preview: func(namespace verify.Namespace, given string) (Preview, error) {
-			row := live.Row{Use: live.Use{Namespace: namespace, Image: "r.example.com/web:1" + text}, Before: verify.Result{Verdict: policy.Unverified(cluster, "x")}, After: result}
+			row := live.Row{Use: live.Use{Namespace: namespace, Image: "r.example.com/web:1" + text}, Before: verify.Result{Verdict: policy.Unverified(cluster, "x")},
+				After: result}
 			return Preview{Rows: []live.Row{row}, Totals: live.Totals([]live.Row{row}), Notes: []string{text, given}, Missing: []string{text}}, nil
 		},
 	}
@@ -139,7 +153,8 @@ func shop(text string) *fakeSource {
 
 // views are addresses of everything that can be looked at.
 func views(text string) []string {
-	return []string{"/", "/?team=" + url.QueryEscape("team"+text), "/namespaces/shop", "/image?" + url.Values{"namespace": {"shop"}, "image": {"r.example.com/web:1" + text}}.Encode(),
+	return []string{"/", "/?team=" + url.QueryEscape("team"+text), "/namespaces/shop",
+		"/image?" + url.Values{"namespace": {"shop"}, "image": {"r.example.com/web:1" + text}}.Encode(),
 		"/search?" + url.Values{"q": {"web"}}.Encode(), "/search?" + url.Values{"q": {text}}.Encode(), "/whatif?" + url.Values{"namespace": {text}}.Encode()}
 }
 
@@ -166,13 +181,21 @@ func TestFindingsHaveTheTimeOfTheirOwnCheck(t *testing.T) {
 func TestTheViewsShowWhatTheCommandsPrint(t *testing.T) {
 	s := siteOf(t, shop(""))
 	for address, wants := range map[string][]string{
-		"/": {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1", `new pods: <span class="badge undecided">undecided</span>`, `<span class="badge excepted">break-glass</span>`},
-		"/namespaces/shop": {"No replica answers:", "VerificationPolicy shop/own applies.", "<strong>Break-glass:</strong> open: allows every image", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
-			`<span class="badge denied">fails</span>`, "Failed verification in the last seven days", "Undecided in the last hour", "<bdi>images of silent.example.com</bdi>: 12 times since 2026-11-27T11:00:00Z, last 2026-11-27T11:30:00Z", "did not answer", "ask", "decided again since 2026-11-27T11:10:00Z",
-			"Ask about Tenant team: <bdi>#team </bdi>", "<strong>Ask:</strong> <bdi>#shop </bdi>", `<strong>Command:</strong> <code class="copy">cosign sign </code>`, `<strong>To fix, if your build made it:</strong> <code class="copy">cosign attest </code>`,
+		"/": {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1",
+			`new pods: <span class="badge undecided">undecided</span>`, `<span class="badge excepted">break-glass</span>`},
+		"/namespaces/shop": {"No replica answers:", "VerificationPolicy shop/own applies.", "<strong>Break-glass:</strong> open: allows every image",
+			"shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign",
+			"allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
+			`<span class="badge denied">fails</span>`, "Failed verification in the last seven days", "Undecided in the last hour",
+			"<bdi>images of silent.example.com</bdi>: 12 times since 2026-11-27T11:00:00Z, last 2026-11-27T11:30:00Z", "did not answer", "ask",
+			"decided again since 2026-11-27T11:10:00Z",
+			"Ask about Tenant team: <bdi>#team </bdi>", "<strong>Ask:</strong> <bdi>#shop </bdi>", `<strong>Command:</strong> <code class="copy">cosign sign </code>`,
+			`<strong>To fix, if your build made it:</strong> <code class="copy">cosign attest </code>`,
 			"<p><bdi>sha256:beef</bdi></p><p><bdi>https://issuer.example.com ann@example.com</bdi></p>"},
-		"/image?namespace=shop&image=r.example.com%2Fweb%3A1": {"undecided", "signed by the release workflow", "https://issuer.example.com", "in <bdi>r.example.com/web</bdi>", "1 to check, 1 of another kind", "resolve", "sign it", "Where it runs",
-			"What else denies it", "base requires more", "<bdi>#base </bdi>", `<code class="copy">cosign attest </code>`, `<code class="copy">notation sign </code>`, "And 2 more."},
+		"/image?namespace=shop&image=r.example.com%2Fweb%3A1": {"undecided", "signed by the release workflow", "https://issuer.example.com",
+			"in <bdi>r.example.com/web</bdi>", "1 to check, 1 of another kind", "resolve", "sign it", "Where it runs",
+			"What else denies it", "base requires more", "<bdi>#base </bdi>", `<code class="copy">cosign attest </code>`, `<code class="copy">notation sign </code>`,
+			"And 2 more."},
 		"/?team=nope":            {"No team of this name has a namespace that you can read."},
 		"/search?q=WEB":          {"r.example.com/web:1", "r.example.com/web:0"},
 		"/search?q=sho":          {"namespaces 1, images 0", `href="/namespaces/shop"`},
@@ -213,7 +236,8 @@ func TestHostileTextStaysText(t *testing.T) {
 			inside := func(w *httptest.ResponseRecorder) string {
 				return strings.ReplaceAll(w.Body.String(), s.guard.below, "")
 			}
-			documents := map[string]string{"POST /whatif": inside(previewed(s, "shop", text)), "/none": inside(answer(s, asked(s, http.MethodGet, "/namespaces/"+url.PathEscape(text), nil)))}
+			documents := map[string]string{"POST /whatif": inside(previewed(s, "shop", text)),
+				"/none": inside(answer(s, asked(s, http.MethodGet, "/namespaces/"+url.PathEscape(text), nil)))}
 			for _, address := range views(text) {
 				documents[address] = shown(t, s, address)
 			}
@@ -285,7 +309,8 @@ func TestAForeignWebSiteCanNeitherReadNorCauseAnything(t *testing.T) {
 		"fetch of another origin":  {"GET", "/", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example.com") }, http.StatusForbidden},
 		"a script of another site": {"GET", "/assets/page.js", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
 		"no session for a style":   {"GET", "/assets/page.css", func(r *http.Request) { r.Header.Del("Cookie") }, http.StatusForbidden},
-		"a form of another site":   {"POST", "/whatif", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site"); r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		"a form of another site": {"POST", "/whatif", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site"); r.Header.Set("Origin", "null") },
+			http.StatusForbidden},
 		"a form of another port": {"POST", "/whatif", func(r *http.Request) {
 			r.Header.Set("Sec-Fetch-Site", "same-site")
 			r.Header.Set("Origin", "http://127.0.0.1:9")
@@ -294,8 +319,9 @@ func TestAForeignWebSiteCanNeitherReadNorCauseAnything(t *testing.T) {
 			r.Header.Del("Sec-Fetch-Site")
 			r.Header.Set("Origin", "https://evil.example.com")
 		}, http.StatusForbidden},
-		"a form without any origin":     {"POST", "/whatif", func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Del("Origin") }, http.StatusForbidden},
-		"a form with a hidden origin":   {"POST", "/whatif", func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		"a form without any origin": {"POST", "/whatif", func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Del("Origin") }, http.StatusForbidden},
+		"a form with a hidden origin": {"POST", "/whatif", func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "null") },
+			http.StatusForbidden},
 		"a form of a session elsewhere": {"POST", "/whatif", func(r *http.Request) { r.Header.Del("Cookie") }, http.StatusForbidden},
 		"a form to a view":              {"POST", "/", func(*http.Request) {}, http.StatusMethodNotAllowed},
 		"another path of a session":     {"GET", "/", func(r *http.Request) { r.URL.Path = "/s/" + strings.Repeat("0", 64) + "/" }, http.StatusForbidden},
@@ -329,7 +355,8 @@ func TestEachAnswerKeepsOtherOriginsOut(t *testing.T) {
 		require.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'")
 		require.Contains(t, h.Get("Content-Security-Policy"), "frame-ancestors 'none'")
 		require.NotContains(t, h.Get("Content-Security-Policy"), "unsafe")
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin"} {
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin"} {
 			require.Equal(t, want, h.Get(name), address)
 		}
 	}
@@ -379,13 +406,16 @@ func TestACookieOfAnotherProgramLocksNobodyOut(t *testing.T) {
 
 func TestThePageLeadsNowhereElse(t *testing.T) {
 	session := "/s/" + strings.Repeat("a", 64)
-	for given, want := range map[string]string{session + "/namespaces/a?page=2": "/namespaces/a?page=2", session: "/", session + "//evil.example.com": "/", session + session + "/x": session + "/x", "/": "/", "/namespaces/a": "/namespaces/a", "//evil.example.com": "/", "/\\evil.example.com": "/", "https://evil.example.com": "/", "": "/", "/open?token=x": "/", "/a\r\nSet-Cookie: x": "/"} {
+	for given, want := range map[string]string{session + "/namespaces/a?page=2": "/namespaces/a?page=2", session: "/", session + "//evil.example.com": "/",
+		session + session + "/x": session + "/x", "/": "/", "/namespaces/a": "/namespaces/a", "//evil.example.com": "/", "/\\evil.example.com": "/",
+		"https://evil.example.com": "/", "": "/", "/open?token=x": "/", "/a\r\nSet-Cookie: x": "/"} {
 		require.Equal(t, want, localPath(given), given)
 	}
 }
 
 func TestOnlyLoopbackIsServed(t *testing.T) {
-	for host, ok := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "0.0.0.0:1": false, "192.0.2.1:1": false, "localhost:1": false, "127.0.0.1": false} {
+	for host, ok := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "0.0.0.0:1": false, "192.0.2.1:1": false, "localhost:1": false,
+		"127.0.0.1": false} {
 		_, err := New(t.Context(), host, shop(""), About{}, now)
 		require.Equal(t, ok, err == nil, "%s: %v", host, err)
 	}
@@ -397,7 +427,8 @@ func TestPort80IsServed(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(s.Address("/"), "http://127.0.0.1/open?"), s.Address("/"))
 	r := asked(s, http.MethodGet, "/", nil)
-	for host, status := range map[string]int{"127.0.0.1": http.StatusOK, "127.0.0.1:8080": http.StatusMisdirectedRequest, "evil.example.com": http.StatusMisdirectedRequest} {
+	for host, status := range map[string]int{"127.0.0.1": http.StatusOK, "127.0.0.1:8080": http.StatusMisdirectedRequest,
+		"evil.example.com": http.StatusMisdirectedRequest} {
 		r.Host = host
 		require.Equal(t, status, answer(s, r).Code, host)
 	}
@@ -499,7 +530,8 @@ func TestAViewOfALargeClusterIsQuickAndShort(t *testing.T) {
 		n := small
 		n.Namespace, n.Tenant, n.All = verify.Namespace(fmt.Sprintf("ns-%d", i)), fmt.Sprintf("team-%d", i%50), nil
 		for j := range 10 {
-			n.All = append(n.All, live.Running{Workload: "Deployment/web", Image: fmt.Sprintf("r.example.com/app-%d:1", j), Result: "pass", Reason: strings.Repeat("signed by release ", 10)})
+			n.All = append(n.All,
+				live.Running{Workload: "Deployment/web", Image: fmt.Sprintf("r.example.com/app-%d:1", j), Result: "pass", Reason: strings.Repeat("signed by release ", 10)})
 		}
 		source.status.Namespaces = append(source.status.Namespaces, n)
 	}

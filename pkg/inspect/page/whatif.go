@@ -83,8 +83,10 @@ func (m *whatIfModel) answer(p Preview) {
 			continue
 		}
 		both := func(a verify.Answer) [2]int { return [2]int{t.Before[a], t.After[a]} }
-		m.Totals = append(m.Totals, totalRow{Namespace: string(t.Namespace), Images: t.Images, Breaks: t.Breaks, Allowed: both(verify.AnswerAllowed), Warned: both(verify.AnswerWarned),
-			Denied: both(verify.AnswerDenied), UnknownVerdict: both(live.Unknown)})
+		m.Totals = append(m.Totals,
+			totalRow{Namespace: string(t.Namespace), Images: t.Images, Breaks: t.Breaks, Allowed: both(verify.AnswerAllowed),
+				Warned: both(verify.AnswerWarned),
+				Denied: both(verify.AnswerDenied), UnknownVerdict: both(live.Unknown)})
 	}
 }
 
@@ -124,7 +126,8 @@ func (s *Site) whatIfView(w http.ResponseWriter, r *http.Request) view {
 		if err := r.ParseForm(); err != nil {
 			v.status, m.Trouble = http.StatusBadRequest, "the form is too large or cannot be read: a what-if has at most 256 KiB"
 		} else {
-			m.Namespace, m.Text = strings.TrimSpace(clip(r.PostForm.Get("namespace"))), strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n") // browsers send both
+			// browsers send both
+			m.Namespace, m.Text = strings.TrimSpace(clip(r.PostForm.Get("namespace"))), strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n")
 			v.base.Path = pathWhatIf + "?" + url.Values{"namespace": {m.Namespace}}.Encode()
 			v.status, m.Trouble = s.preview(r.Context(), &m)
 		}

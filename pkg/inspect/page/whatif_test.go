@@ -62,18 +62,22 @@ func TestAWhatIfOfManyNamespacesShowsWhatBreaksFirst(t *testing.T) {
 
 func TestAPolicyThatWarnsFillsTheFormAsItWouldDeny(t *testing.T) {
 	source := shop("")
-	warns := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "warns", UID: "7", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}}
+	warns := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "warns", UID: "7",
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}}
 	warns.Spec.EnforcementAction, warns.Spec.DefaultAction = v1beta1.EnforcementActionWarn, "Deny"
 	levels := source.status.Namespaces[0].Levels
-	levels[1].Resources = append(levels[1].Resources, live.Placed{Ref: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "warns"}, Kind: "VerificationPolicy", Applies: true, Warns: true, Policy: warns})
+	levels[1].Resources = append(levels[1].Resources,
+		live.Placed{Ref: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "warns"}, Kind: "VerificationPolicy", Applies: true, Warns: true, Policy: warns})
 	s := siteOf(t, source)
 	link := regexp.MustCompile(`<a href="([^"]+)">What if it denied\?`).FindStringSubmatch(shown(t, s, "/namespaces/shop"))
 	require.NotNil(t, link)
 	text := html.UnescapeString(shown(t, s, html.UnescapeString(link[1])))
-	require.Contains(t, text, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata:\n  name: warns\nspec:\n  defaultAction: Deny\n  enforcementAction: Deny\n</textarea>")
+	require.Contains(t, text, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata:\n  name: warns\nspec:\n  defaultAction: Deny\n  "+
+		"enforcementAction: Deny\n</textarea>")
 	require.Equal(t, v1beta1.EnforcementActionWarn, warns.Spec.EnforcementAction, "the facts stay as they were read")
 
-	for _, address := range []string{"/whatif?namespace=shop&deny=VerificationPolicy+shop%2Fown", "/whatif?namespace=other&deny=ClusterVerificationPolicy+warns", "/whatif?deny=ClusterVerificationPolicy+warns"} {
+	for _, address := range []string{"/whatif?namespace=shop&deny=VerificationPolicy+shop%2Fown", "/whatif?namespace=other&deny=ClusterVerificationPolicy+warns",
+		"/whatif?deny=ClusterVerificationPolicy+warns"} {
 		text := shown(t, s, address)
 		require.Contains(t, text, `role="alert"`, address)
 		require.False(t, strings.Contains(text, "apiVersion"), address)

@@ -10,7 +10,9 @@ const redacted = "(redacted)"
 
 // secretName is the end of the name of a secret: password=x, "refreshToken": "x", X-Amz-Signature=x. Longer
 // names, such as password-file and tokenAudience, are not secret.
-const secretName = `(?:password|passwd|passphrase|pwd|[a-z][_-]pass|token|credentials?|api[_-]?key|access[_-]?key|account[_-]?key|shared[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|\b_?auth|registry-auth|x-(?:amz|goog)-signature|private[_-]?key|(?:\b|\\u0026)sig)`
+const secretName = `(?:password|passwd|passphrase|pwd|[a-z][_-]pass|token|credentials?|api[_-]?key|access[_-]?key|account[_-]?key|` +
+	`shared[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|\b_?auth|registry-auth|x-(?:amz|goog)-signature|private[_-]?key|` +
+	`(?:\b|\\u0026)sig)`
 
 // value is the value after a name: in quotes, which JSON in JSON escapes, or up to the end of a value in
 // a query, in a list and in the connection strings of clouds.
@@ -21,7 +23,8 @@ var (
 	// privateKey may be in JSON, and truncated.
 	privateKey = regexp.MustCompile(`(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 	// header is an HTTP header; all of these are secret to the end of the line.
-	header = regexp.MustCompile(`(?i)((?:authorization|cookie|[\w-]*token|registry-auth)\s*:\s+)(?:[^\s"\\][^\n"\\]*(?:\\?"[^"\n\\]*\\?"[^\n"\\]*)*)`)
+	header = regexp.MustCompile(`(?i)((?:authorization|cookie|[\w-]*token|` +
+		`registry-auth)\s*:\s+)(?:[^\s"\\][^\n"\\]*(?:\\?"[^"\n\\]*\\?"[^\n"\\]*)*)`)
 	scheme = regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[\w.~+/=-]{8,}`)
 	// line is a field of YAML, whose value may contain spaces without quotes.
 	line = regexp.MustCompile(`(?im)((?:^|\\n|"|: )[ \t]*(?:- +)?[\w.-]*` + secretName + `:[ \t]+)[^\s"'\\][^\n"\\]*`)
@@ -32,7 +35,8 @@ var (
 	user = regexp.MustCompile(`((?:^|[\s"']|\\[nt])(?:-u|--user)[\s=]+["']?[^\s:"']+:)[^\s"']+`)
 	// token is recognized by its form: JWT, AWS, Vault, GitHub, GitLab, age. In JSON a line break before
 	// it is \n.
-	token = regexp.MustCompile(`(^|\W|\\[nt])(?:eyJ[\w-]+\.[\w-]+\.[\w-]*|(?:AKIA|ASIA)[A-Z0-9]{16}|hv[sbr]\.[\w-]{8,}|(?:gh[pousr]_|github_pat_|glpat-|dckr_[po]at_)[\w-]{8,}|AGE-SECRET-KEY-1\w+)`)
+	token = regexp.MustCompile(`(^|\W|\\[nt])(?:eyJ[\w-]+\.[\w-]+\.[\w-]*|(?:AKIA|ASIA)[A-Z0-9]{16}|hv[sbr]\.[\w-]{8,}|(?:gh[pousr]_|` +
+		`github_pat_|glpat-|dckr_[po]at_)[\w-]{8,}|AGE-SECRET-KEY-1\w+)`)
 
 	// called is the name of a field, a variable or a flag whose value is secret.
 	called = regexp.MustCompile(`(?i)(?:` + secretName + `|^authorization|^cookie)$`)

@@ -101,12 +101,14 @@ and resources. Look through it before you send it.
 
 // Collect reads what the inventory and the report of check lack, and returns everything. The archive
 // lists what it may not read. An error means that the API server did not answer.
-func Collect(ctx context.Context, config *rest.Config, c client.Reader, inventory *check.Inventory, report check.Report, program string) (*Archive, error) {
+func Collect(ctx context.Context, config *rest.Config, c client.Reader, inventory *check.Inventory, report check.Report,
+	program string) (*Archive, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	s := &collector{ctx: ctx, client: c, inventory: inventory, missing: []string{}, archive: &Archive{files: map[string][]byte{"README.txt": []byte(about)}, made: inventory.Now}}
+	s := &collector{ctx: ctx, client: c, inventory: inventory, missing: []string{},
+		archive: &Archive{files: map[string][]byte{"README.txt": []byte(about)}, made: inventory.Now}}
 	version, err := clients.Discovery().ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("ask the Kubernetes API for its version: %w", err)
@@ -175,7 +177,8 @@ func (s *collector) events() []event {
 	}
 	for i := range list.Items {
 		e := &list.Items[i]
-		ours := strings.HasPrefix(e.InvolvedObject.APIVersion, v1beta1.GroupVersion.Group+"/") || e.ReportingController == v1beta1.ReportSource || e.Source.Component == v1beta1.ReportSource
+		ours := strings.HasPrefix(e.InvolvedObject.APIVersion, v1beta1.GroupVersion.Group+"/") || e.ReportingController == v1beta1.ReportSource ||
+			e.Source.Component == v1beta1.ReportSource
 		if !ours && e.Namespace != s.inventory.Namespace {
 			continue
 		}
@@ -185,7 +188,9 @@ func (s *collector) events() []event {
 				last = at
 			}
 		}
-		found = append(found, event{policy.ObjectRef{Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name}, e.Type, e.Reason, e.Message, max(e.Count, 1), last})
+		found = append(found,
+			event{policy.ObjectRef{Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name}, e.Type,
+				e.Reason, e.Message, max(e.Count, 1), last})
 	}
 	slices.SortStableFunc(found, func(a, b event) int { return b.Last.Compare(a.Last) })
 	return found[:min(len(found), maxEvents)]
@@ -277,7 +282,9 @@ func conditions(resources []v1beta1.Object) []condition {
 	for _, object := range resources {
 		for _, c := range object.CommonStatus().Conditions {
 			source := policy.ObjectRef{Kind: v1beta1.KindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
-			found = append(found, condition{source, object.GetGeneration(), c.ObservedGeneration, c.Type, string(c.Status), c.Reason, c.Message, c.LastTransitionTime.Time})
+			found = append(found,
+				condition{source, object.GetGeneration(), c.ObservedGeneration, c.Type, string(c.Status), c.Reason, c.Message,
+					c.LastTransitionTime.Time})
 		}
 	}
 	return found
@@ -291,7 +298,8 @@ func (a *Archive) Write(to io.Writer) error {
 	compressed := gzip.NewWriter(to)
 	packed := tar.NewWriter(compressed)
 	for _, name := range a.Names() {
-		header := &tar.Header{Name: "landwaiter-support/" + name, Mode: fileMode, Size: int64(len(a.files[name])), ModTime: a.made, Typeflag: tar.TypeReg}
+		header := &tar.Header{Name: "landwaiter-support/" + name, Mode: fileMode, Size: int64(len(a.files[name])), ModTime: a.made,
+			Typeflag: tar.TypeReg}
 		if err := packed.WriteHeader(header); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}

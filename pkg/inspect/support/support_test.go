@@ -127,7 +127,8 @@ func TestWhatLooksLikeACredentialIsReplaced(t *testing.T) {
 		"registry.example.com/team-a/app@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		"https://landwaiter.landwaiter-system.svc:443/v1/verify", "basic checks passed", "-----BEGIN PUBLIC KEY-----",
 		"https://landwaiter.example.com:443/a/registry.example.com/app@sha256:e3b0c442", "pull https://registry.example.com/v2/app/manifests/v1: 404, mail admin@example.com",
-		"--redis-password-file /etc/landwaiter/password", "--token-audience=vault", "the token of ServiceAccount team-a/pull has expired", "the password is missing", "signature sig-1 of team-a is not valid", "bypass=true", "compass: north",
+		"--redis-password-file /etc/landwaiter/password", "--token-audience=vault", "the token of ServiceAccount team-a/pull has expired", "the password is missing",
+		"signature sig-1 of team-a is not valid", "bypass=true", "compass: north",
 	} {
 		require.Equal(t, text, redact(text))
 	}
@@ -153,7 +154,8 @@ func TestASecretIsKnownByTheNameBesideIt(t *testing.T) {
 		require.False(t, leaks(string(left)), "%s: %s", what, left)
 	}
 	var value any
-	const harmless = `{"args":["--redis-password-file","/etc/landwaiter/password"],"env":[{"name":"GOMEMLIMIT","value":"400MiB"}],"key":"kms","secretName":"landwaiter-tls","tokenAudience":"vault"}`
+	const harmless = `{"args":["--redis-password-file","/etc/landwaiter/password"],"env":[{"name":"GOMEMLIMIT","value":"400MiB"}],"key":"kms",` +
+		`"secretName":"landwaiter-tls","tokenAudience":"vault"}`
 	require.NoError(t, json.Unmarshal([]byte(harmless), &value))
 	left, err := json.Marshal(redactAll(value))
 	require.NoError(t, err)
@@ -174,9 +176,12 @@ func installation() (*check.Inventory, []client.Object) {
 	deployment := appsv1.Deployment{ObjectMeta: meta("landwaiter")}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "landwaiter", Image: "registry.example.com/landwaiter:0.1.0",
 		Args: []string{"serve", "--redis-url=rediss://:hunter2@redis.example.com:6379/0", "--ttl=pass=1h"},
-		Env:  []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "400MiB"}, {Name: "VAULT_TOKEN", Value: "hunter2"}, {Name: "HTTPS_PROXY", Value: "https://ann:hunter2@proxy.example.com"}}}}
-	store := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "main", Generation: 2}, Spec: v1beta1.StoreSpec{Registries: []string{"registry.example.com"}, Proxy: &v1beta1.Proxy{URL: "https://ann:hunter2@proxy.example.com"}}}
-	store.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Invalid", Message: "cannot connect to https://ann:hunter2@proxy.example.com", ObservedGeneration: 2}}
+		Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "400MiB"}, {Name: "VAULT_TOKEN", Value: "hunter2"},
+			{Name: "HTTPS_PROXY", Value: "https://ann:hunter2@proxy.example.com"}}}}
+	store := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "main", Generation: 2},
+		Spec: v1beta1.StoreSpec{Registries: []string{"registry.example.com"}, Proxy: &v1beta1.Proxy{URL: "https://ann:hunter2@proxy.example.com"}}}
+	store.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Invalid",
+		Message: "cannot connect to https://ann:hunter2@proxy.example.com", ObservedGeneration: 2}}
 	inventory := &check.Inventory{Options: check.Options{Namespace: "landwaiter-system"}, Now: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
 		Landwaiters: []appsv1.Deployment{deployment}, Resources: []v1beta1.Object{store},
 		Unread: map[check.Source]check.Unread{check.SourceRights: {Missing: "list clusterroles", Why: "you cannot list clusterroles"}}}
@@ -186,9 +191,13 @@ func installation() (*check.Inventory, []client.Object) {
 		pod, &corev1.Pod{ObjectMeta: meta("redis-0")},
 		&corev1.Secret{ObjectMeta: meta("landwaiter-tls"), Data: map[string][]byte{"tls.key": []byte("hunter2")}},
 		&corev1.ConfigMap{ObjectMeta: meta("settings"), Data: map[string]string{"password": "hunter2"}},
-		&corev1.Event{ObjectMeta: meta("one"), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "landwaiter-system", Name: "landwaiter-0"}, Reason: "Failed", Message: "pull: " + all, LastTimestamp: metav1.NewTime(inventory.Now)},
-		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "two"}, InvolvedObject: corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Store", Namespace: "team-a", Name: "main"}, Reason: "Invalid", Message: "ours"},
-		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "three"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "web"}, Reason: "Pulled", Message: "somebody else's"},
+		&corev1.Event{ObjectMeta: meta("one"), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "landwaiter-system", Name: "landwaiter-0"},
+			Reason: "Failed", Message: "pull: " + all, LastTimestamp: metav1.NewTime(inventory.Now)},
+		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "two"},
+			InvolvedObject: corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Store", Namespace: "team-a", Name: "main"}, Reason: "Invalid",
+			Message: "ours"},
+		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "three"},
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "web"}, Reason: "Pulled", Message: "somebody else's"},
 	}
 }
 
@@ -209,7 +218,9 @@ func collected(t *testing.T, c client.Reader, inventory *check.Inventory, metric
 		}
 	}))
 	defer server.Close()
-	report := check.Report{Findings: []resource.Finding{{ID: check.ResourceNotReady, Object: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "main"}, Message: "it says https://ann:hunter2@proxy.example.com"}}}
+	report := check.Report{
+		Findings: []resource.Finding{{ID: check.ResourceNotReady, Object: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "main"},
+			Message: "it says https://ann:hunter2@proxy.example.com"}}}
 	archive, err := Collect(t.Context(), &rest.Config{Host: server.URL}, c, inventory, report, "v0.1.0")
 	require.NoError(t, err)
 	var written bytes.Buffer
@@ -265,10 +276,12 @@ func TestWhatMayNotBeReadIsListed(t *testing.T) {
 	inventory, objects := installation()
 	refused := errors.New("you cannot: token=hunter2")
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
-	blind := interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refused }})
+	blind := interceptor.NewClient(c,
+		interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refused }})
 	files := collected(t, blind, inventory, http.StatusOK)
 	require.JSONEq(t, "[]", files["events.json"])
-	for _, part := range []string{"events of all namespaces: you cannot: token=(redacted)", "events of namespace landwaiter-system", "pods of namespace landwaiter-system"} {
+	for _, part := range []string{"events of all namespaces: you cannot: token=(redacted)", "events of namespace landwaiter-system",
+		"pods of namespace landwaiter-system"} {
 		require.Contains(t, files["missing.json"], part)
 	}
 	files = collected(t, c, inventory, http.StatusForbidden)
@@ -279,14 +292,15 @@ func TestWhatMayNotBeReadIsListed(t *testing.T) {
 func TestWhatIsPastTheBoundOfEventsIsListed(t *testing.T) {
 	inventory, objects := installation()
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
-	many := interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-		var asked client.ListOptions
-		asked.ApplyOptions(options)
-		if _, ok := list.(*corev1.EventList); ok {
-			require.EqualValues(t, maxRead, asked.Limit)
-			list.SetContinue("more")
-		}
-		return nil
-	}})
+	many := interceptor.NewClient(c,
+		interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			var asked client.ListOptions
+			asked.ApplyOptions(options)
+			if _, ok := list.(*corev1.EventList); ok {
+				require.EqualValues(t, maxRead, asked.Limit)
+				list.SetContinue("more")
+			}
+			return nil
+		}})
 	require.Contains(t, collected(t, many, inventory, http.StatusOK)["missing.json"], "events past the first 20000")
 }

@@ -38,7 +38,8 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, unreadable
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
-		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout,
+			&options.WriteTimeout)
 		if options.TLSConfig, err = c.secure(options.TLSConfig); err != nil {
 			return nil, err
 		}
@@ -56,7 +57,8 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, err
 		}
 		options.DisableIdentity = true
-		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout,
+			&options.WriteTimeout)
 		if options.TLSConfig, err = c.secure(options.TLSConfig); err != nil {
 			return nil, err
 		}
@@ -73,7 +75,8 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		// Routing policies only matter to commands without a key. They would send COMMAND before a
 		// write, with its own timeout, and before every write if the user may not send it.
 		options.DisableRoutingPolicies = true
-		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout,
+			&options.WriteTimeout)
 		if options.TLSConfig, err = c.secure(options.TLSConfig); err != nil {
 			return nil, err
 		}
@@ -86,7 +89,8 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 // count against their master.
 func onlyMasters(elsewhere bool) error {
 	if elsewhere {
-		return errors.New("the Redis URL cannot have route_by_latency, route_randomly, read_only or replica_only: verdicts are read from and written to masters")
+		return errors.New("the Redis URL cannot have route_by_latency, route_randomly, read_only or replica_only: verdicts are read from and " +
+			"written to masters")
 	}
 	return nil
 }

@@ -81,7 +81,8 @@ func purge(ctx context.Context, client redis.UniversalClient, of forgotten) erro
 }
 
 // remove removes the keys of a namespace that choose selects.
-func remove(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace, choose func(ctx context.Context, node redis.Cmdable, names []string) ([]string, error)) (int, error) {
+func remove(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace,
+	choose func(ctx context.Context, node redis.Cmdable, names []string) ([]string, error)) (int, error) {
 	var mu sync.Mutex
 	removed := 0
 	var refused error
@@ -120,7 +121,8 @@ func number(command redis.Cmder) int64 {
 
 // scan calls do with the keys that match a pattern, in batches: the keys of the server, or of
 // every master of a cluster in parallel.
-func scan(ctx context.Context, client redis.UniversalClient, pattern string, do func(ctx context.Context, node redis.Cmdable, names []string) error) error {
+func scan(ctx context.Context, client redis.UniversalClient, pattern string,
+	do func(ctx context.Context, node redis.Cmdable, names []string) error) error {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node, pattern, do) })
 	}

@@ -64,7 +64,8 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	if maxBytes < 1 {
 		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
 	}
-	m := &Memory{shares: &shares{of: map[verify.Account]*share{}}, now: now, size: maxBytes, shareOf: func(verify.Namespace) Share { return Share{} }}
+	m := &Memory{shares: &shares{of: map[verify.Account]*share{}}, now: now, size: maxBytes,
+		shareOf: func(verify.Namespace) Share { return Share{} }}
 	var err error
 	m.entries, err = otter.New(&otter.Options[verify.Key, timed]{
 		MaximumWeight: uint64(maxBytes),

@@ -67,7 +67,8 @@ func stored(t testing.TB, server *miniredis.Miniredis, n int) []string {
 }
 
 func verdict() verify.Entry {
-	return verify.Entry{Verdict: judged.As(policy.Allowed, policy.Verdict{Reason: "signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}}),
+	return verify.Entry{
+		Verdict:  judged.As(policy.Allowed, policy.Verdict{Reason: "signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}}),
 		Findings: []policy.Finding{judged.Proven("s", policy.Finding{Verifier: "v", Type: "Notation", Extensions: map[string]any{"Issuer": "CN=x"}})}}
 }
 
@@ -270,7 +271,8 @@ func TestForgettingANamespaceRemovesItsKeysOnly(t *testing.T) {
 
 func TestMalformedMasterKeysAreRejected(t *testing.T) {
 	good := masterKey()
-	for name, text := range map[string]string{"none": "\n \n", "short": "c2hvcnQ=", "no base64": "!!!", "one is bad": good + "\nx", "too many": strings.Repeat(good+"\n", 5)} {
+	for name, text := range map[string]string{"none": "\n \n", "short": "c2hvcnQ=", "no base64": "!!!", "one is bad": good + "\nx",
+		"too many": strings.Repeat(good+"\n", 5)} {
 		_, err := cache.ParseSeal([]byte(text))
 		require.Error(t, err, name)
 		require.NotContains(t, err.Error(), good)
@@ -280,16 +282,20 @@ func TestMalformedMasterKeysAreRejected(t *testing.T) {
 func TestBadConnectionsAreRejectedWithoutRevealingThePassword(t *testing.T) {
 	for _, c := range []cache.Connection{
 		{URL: "http://user:hunter2@host"}, {URL: "redis://user:hunter2@host:port:1/%zz"}, {URL: "redis://:hunter2@h", Mode: "other"},
-		{URL: "redis://:hunter2@h", RootCAs: []byte("x")}, {URL: "rediss://:hunter2@h", RootCAs: []byte("x")}, {URL: "://:hunter2@", Mode: "sentinel"}, {URL: "://:hunter2@", Mode: "cluster"},
+		{URL: "redis://:hunter2@h", RootCAs: []byte("x")}, {URL: "rediss://:hunter2@h", RootCAs: []byte("x")}, {URL: "://:hunter2@", Mode: "sentinel"},
+		{URL: "://:hunter2@", Mode: "cluster"},
 		{URL: "redis://:hunter2@h:1", Mode: "sentinel"}, {URL: "redis://:hunter2@h:1?master_name=m&route_by_latency=true", Mode: "sentinel"},
-		{URL: "redis://h:1?master_name=m&route_randomly=true&password=hunter2", Mode: "sentinel"}, {URL: "redis://h:1?master_name=m&replica_only=true&password=hunter2", Mode: "sentinel"},
-		{URL: "redis://:hunter2@h:1?route_by_latency=true", Mode: "cluster"}, {URL: "redis://:hunter2@h:1?route_randomly=true", Mode: "cluster"}, {URL: "redis://:hunter2@h:1?read_only=true", Mode: "cluster"},
+		{URL: "redis://h:1?master_name=m&route_randomly=true&password=hunter2", Mode: "sentinel"},
+		{URL: "redis://h:1?master_name=m&replica_only=true&password=hunter2", Mode: "sentinel"},
+		{URL: "redis://:hunter2@h:1?route_by_latency=true", Mode: "cluster"}, {URL: "redis://:hunter2@h:1?route_randomly=true", Mode: "cluster"},
+		{URL: "redis://:hunter2@h:1?read_only=true", Mode: "cluster"},
 	} {
 		_, err := cache.Connect(c)
 		require.Error(t, err, c.Mode)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
-	for mode, url := range map[string]string{"standalone": "rediss://u:p@h:1/2", "sentinel": "redis://h:1/0?master_name=m&addr=h:2", "cluster": "rediss://h:1?addr=h:2"} {
+	for mode, url := range map[string]string{"standalone": "rediss://u:p@h:1/2", "sentinel": "redis://h:1/0?master_name=m&addr=h:2",
+		"cluster": "rediss://h:1?addr=h:2"} {
 		client, err := cache.Connect(cache.Connection{URL: url, Mode: mode})
 		require.NoError(t, err, mode)
 		require.NoError(t, client.Close())

@@ -111,7 +111,8 @@ func newMaster(secret []byte) (master, error) {
 // sealer returns the cipher of a scope. The length of the namespace ensures that two scopes have different
 // labels.
 func (m master) sealer(of scope) (cipher.AEAD, error) {
-	key, err := hkdf.Expand(sha256.New, m.root, fmt.Sprintf("landwaiter cache 3 %d %s %s", len(of.namespace), of.namespace, of.uid), masterBytes)
+	key, err := hkdf.Expand(sha256.New, m.root, fmt.Sprintf("landwaiter cache 3 %d %s %s", len(of.namespace), of.namespace, of.uid),
+		masterBytes)
 	if err != nil {
 		return nil, fmt.Errorf("derive a cache key: %w", err)
 	}

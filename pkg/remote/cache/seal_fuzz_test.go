@@ -19,7 +19,8 @@ func FuzzSealOpensOnlyWhatWasSealedForTheKey(f *testing.F) {
 	f.Add("team-a", "verdict:x", "team-b", "verdict:x", []byte("allowed"), int64(4e12), []byte{sealFormat}, uint16(0), byte(1), "uid-1", "uid-2")
 	f.Add("", "", "", "x", []byte{}, int64(0), []byte{}, uint16(9), byte(0x80), "", "x")
 	f.Add("a", "bc", "ab", "c", []byte{0}, int64(-1), make([]byte, leastBytes), uint16(1), byte(255), "b 1", "1")
-	f.Fuzz(func(t *testing.T, namespace, key, otherNamespace, otherKey string, plain []byte, expires int64, forged []byte, at uint16, flip byte, uid, otherUID string) {
+	f.Fuzz(func(t *testing.T, namespace, key, otherNamespace, otherKey string, plain []byte, expires int64, forged []byte, at uint16, flip byte, uid,
+		otherUID string) {
 		of := scope{verify.Namespace(namespace), uid}
 		sealed, err := seal.close(of, key, plain, time.UnixMilli(expires))
 		if len(uid) > maxUID {

@@ -44,7 +44,8 @@ type Listing struct {
 // without evidence. If of is not empty, they are the values of one repository, host/repository, or of one digest of
 // it, host/repository@digest. The image of a value that does not open is unknown, so such values are only counted
 // then. It scans all keys, as [Usage] does, and stops at the first error.
-func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespace verify.Namespace, of string, limit int) (Listing, error) {
+func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespace verify.Namespace, of string,
+	limit int) (Listing, error) {
 	var mu sync.Mutex
 	var found Listing
 	err := scan(ctx, client, keyPrefix(namespace)+"*", func(ctx context.Context, node redis.Cmdable, names []string) error {
@@ -167,7 +168,8 @@ func (r *Redis) Look(ctx context.Context) Condition {
 		case err == nil:
 		case redis.HasErrorPrefix(err, "OOM"):
 			found.Refused = shown(err)
-		case redis.HasErrorPrefix(err, "NOPERM"), redis.HasErrorPrefix(err, "ERR unknown command") && (try.command == "SCAN" || try.command == "UNLINK"):
+		case redis.HasErrorPrefix(err, "NOPERM"), redis.HasErrorPrefix(err, "ERR unknown command") &&
+			(try.command == "SCAN" || try.command == "UNLINK"):
 			found.Denied = append(found.Denied, try.command)
 		default:
 			found.Err = fmt.Errorf("send %s: %w", try.command, err)
@@ -208,7 +210,8 @@ func shown(err error) string {
 		}
 		return r
 	}, strings.ToValidUTF8(answer.Error(), "?"))
-	known := []string{"WRONGPASS", "NOAUTH", "NOPERM", "LOADING", "READONLY", "MASTERDOWN", "MISCONF", "OOM", "ERR DB index", "ERR max number of clients"}
+	known := []string{"WRONGPASS", "NOAUTH", "NOPERM", "LOADING", "READONLY", "MASTERDOWN", "MISCONF", "OOM", "ERR DB index",
+		"ERR max number of clients"}
 	if !slices.ContainsFunc(known, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
 		text, _, _ = strings.Cut(text, " ")
 	}

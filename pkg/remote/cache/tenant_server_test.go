@@ -43,10 +43,13 @@ func TestRedisRulesOfATenant(t *testing.T) {
 		members []string
 		reaches []string
 	}{
-		"listed":             {spec: v1beta1.TenantSpec{HomeNamespace: "iris", Namespaces: []string{"greenhouse"}}, reaches: []string{"iris", "greenhouse"}},
-		"prefixed":           {spec: v1beta1.TenantSpec{HomeNamespace: "iris-green", NamespacePrefix: "iris-green-"}, reaches: []string{"iris-green", "iris-green-web"}},
-		"wide":               {spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, reaches: []string{"iris", "iris-green", "iris-green-web", "iris-greenhouse", "iris-x"}},
-		"one-has-a-neighbor": {spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, members: []string{"iris", "iris-x"}, reaches: []string{"iris", "iris-x"}},
+		"listed": {spec: v1beta1.TenantSpec{HomeNamespace: "iris", Namespaces: []string{"greenhouse"}}, reaches: []string{"iris", "greenhouse"}},
+		"prefixed": {spec: v1beta1.TenantSpec{HomeNamespace: "iris-green", NamespacePrefix: "iris-green-"},
+			reaches: []string{"iris-green", "iris-green-web"}},
+		"wide": {spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"},
+			reaches: []string{"iris", "iris-green", "iris-green-web", "iris-greenhouse", "iris-x"}},
+		"one-has-a-neighbor": {spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, members: []string{"iris", "iris-x"},
+			reaches: []string{"iris", "iris-x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1beta1.Tenant{Spec: c.spec}
@@ -73,7 +76,8 @@ func TestRedisRulesOfATenant(t *testing.T) {
 				reached = append(reached, strings.Split(name, ":")[1])
 			}
 			require.ElementsMatch(t, c.reaches, reached)
-			for _, refused := range []*redis.Cmd{team.Do(t.Context(), "KEYS", "*"), team.Do(t.Context(), "SCAN", "0"), team.Do(t.Context(), "ACL", "LIST"), team.Do(t.Context(), "FLUSHALL")} {
+			for _, refused := range []*redis.Cmd{team.Do(t.Context(), "KEYS", "*"), team.Do(t.Context(), "SCAN", "0"), team.Do(t.Context(), "ACL", "LIST"),
+				team.Do(t.Context(), "FLUSHALL")} {
 				require.ErrorContains(t, refused.Err(), "NOPERM")
 			}
 		})

@@ -88,7 +88,8 @@ func TestEveryStringOfAnEntryIsWeighed(t *testing.T) {
 func TestFactsAreWeighedHoweverTheyNest(t *testing.T) {
 	const long = 1 << 16
 	text := strings.Repeat("x", long)
-	for _, facts := range []any{text, []any{text}, []string{text}, map[string]string{"a": text}, []map[string]any{{"a": map[string]any{"b": []any{text}}}}, fmt.Errorf("%s", text)} {
+	for _, facts := range []any{text, []any{text}, []string{text}, map[string]string{"a": text}, []map[string]any{{"a": map[string]any{"b": []any{text}}}},
+		fmt.Errorf("%s", text)} {
 		entry := verify.Entry{Findings: []policy.Finding{{Extensions: map[string]any{"facts": facts}}}}
 		require.GreaterOrEqual(t, weigh(verify.Key{}, entry), uint32(long), "%T", facts)
 	}

@@ -108,7 +108,8 @@ func encode(entry verify.Entry, about origin) ([]byte, error) {
 	if v.Doubtful {
 		return nil, errors.New("a doubtful verdict is not shared")
 	}
-	wire := wireEntry{Version: wireVersion, origin: about, Outcome: v.Outcome().String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Command: v.Command, Contact: v.Contact,
+	wire := wireEntry{Version: wireVersion, origin: about, Outcome: v.Outcome().String(), Policy: wireRef(v.Policy), Reason: v.Reason,
+		Remediation: v.Remediation, Command: v.Command, Contact: v.Contact,
 		More: v.More, Warning: v.Warning, Unverified: v.Unverified}
 	for _, d := range v.Others {
 		wire.Others = append(wire.Others, wireObjection{wireRef(d.Policy), d.Reason, d.Remediation, d.Command, d.Contact})
@@ -116,7 +117,8 @@ func encode(entry verify.Entry, about origin) ([]byte, error) {
 	for _, f := range entry.Findings {
 		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
 			Result: f.Result().String(), Signer: f.Signer(), Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
-			Reason: string(f.Reason), Remedy: string(f.Remedy), Remediation: f.Remediation, Command: f.Command, Extensions: f.Extensions, Incomplete: f.Incomplete, Until: f.Until})
+			Reason: string(f.Reason), Remedy: string(f.Remedy), Remediation: f.Remediation, Command: f.Command, Extensions: f.Extensions,
+			Incomplete: f.Incomplete, Until: f.Until})
 	}
 	return json.Marshal(wire)
 }
@@ -145,7 +147,8 @@ func decode(plain []byte) (wireEntry, error) {
 
 // wireEvidenceOf returns evidence in the form that is sealed.
 func wireEvidenceOf(e *verify.Evidence) *wireEvidence {
-	wire := &wireEvidence{Listed: e.Listed.UnixMilli(), Listing: e.Listing, Subject: wireDescriptorOf(e.Subject), Refused: e.Refused, Lists: map[string][]wireDescriptor{}, Content: e.Content}
+	wire := &wireEvidence{Listed: e.Listed.UnixMilli(), Listing: e.Listing, Subject: wireDescriptorOf(e.Subject), Refused: e.Refused,
+		Lists: map[string][]wireDescriptor{}, Content: e.Content}
 	for location, list := range e.Lists {
 		described := make([]wireDescriptor, len(list))
 		for i, d := range list {
@@ -166,7 +169,8 @@ func (d wireDescriptor) descriptor() ocispec.Descriptor {
 
 // evidence returns the encoded evidence. It fails if content does not match its digest.
 func (w *wireEvidence) evidence() (*verify.Evidence, error) {
-	e := &verify.Evidence{Listed: time.UnixMilli(w.Listed), Listing: w.Listing, Subject: w.Subject.descriptor(), Refused: w.Refused, Lists: map[string][]ocispec.Descriptor{}, Content: w.Content}
+	e := &verify.Evidence{Listed: time.UnixMilli(w.Listed), Listing: w.Listing, Subject: w.Subject.descriptor(), Refused: w.Refused,
+		Lists: map[string][]ocispec.Descriptor{}, Content: w.Content}
 	for location, list := range w.Lists {
 		described := make([]ocispec.Descriptor, len(list))
 		for i, d := range list {
@@ -192,10 +196,13 @@ func (w wireEntry) entry() (verify.Entry, error) {
 	}
 	var others []policy.Objection
 	for _, d := range w.Others {
-		others = append(others, policy.Objection{Policy: policy.ObjectRef(d.Policy), Reason: d.Reason, Remediation: d.Remediation, Command: d.Command, Contact: d.Contact})
+		others = append(others,
+			policy.Objection{Policy: policy.ObjectRef(d.Policy), Reason: d.Reason, Remediation: d.Remediation, Command: d.Command,
+				Contact: d.Contact})
 	}
-	verdict, err := policy.Restore(w.Outcome, policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Command: w.Command, Contact: w.Contact,
-		Others: others, More: w.More, Warning: w.Warning, Unverified: w.Unverified})
+	verdict, err := policy.Restore(w.Outcome,
+		policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Command: w.Command, Contact: w.Contact,
+			Others: others, More: w.More, Warning: w.Warning, Unverified: w.Unverified})
 	if err != nil {
 		return verify.Entry{}, err
 	}
@@ -210,8 +217,10 @@ func (w wireEntry) entry() (verify.Entry, error) {
 		default:
 			return verify.Entry{}, fmt.Errorf("a finding has the result %.20q", f.Result)
 		}
-		found.Verifier, found.Source, found.Type, found.Digest, found.ArtifactType = f.Verifier, policy.ObjectRef(f.Source), f.Type, f.Digest, f.ArtifactType
-		found.Reason, found.Remedy, found.Remediation, found.Command, found.Incomplete, found.Until = policy.Reason(f.Reason), policy.Remedy(f.Remedy), f.Remediation, f.Command, f.Incomplete, f.Until
+		found.Verifier, found.Source, found.Type, found.Digest, found.ArtifactType = f.Verifier, policy.ObjectRef(f.Source), f.Type,
+			f.Digest, f.ArtifactType
+		found.Reason, found.Remedy, found.Remediation, found.Command, found.Incomplete, found.Until = policy.Reason(f.Reason),
+			policy.Remedy(f.Remedy), f.Remediation, f.Command, f.Incomplete, f.Until
 		entry.Findings = append(entry.Findings, found)
 	}
 	return entry, nil

@@ -18,7 +18,8 @@ import (
 
 // golden is what a release writes: to change it without another wireVersion makes
 // replicas misread each other.
-const golden = `{"version":7,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
+const golden = `{"version":7,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed",` +
+	`"policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
 	`"reason":"signed by release","remediation":"renew it","warning":"expires soon","unverified":true,"findings":[{"verifier":"release",` +
 	`"source":{"kind":"ClusterVerifier","name":"release"},"type":"Cosign","result":"valid","signer":"sha256:1","digest":"sha256:2",` +
 	`"artifactType":"application/vnd.example","message":"the signature is valid","reason":"WrongKey","remediation":"sign it again",` +
@@ -28,10 +29,11 @@ func goldenEntry() verify.Entry {
 	return verify.Entry{
 		Verdict: judged.As(policy.Allowed, policy.Verdict{Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"},
 			Reason: "signed by release", Remediation: "renew it", Warning: "expires soon", Unverified: true}),
-		Findings: []policy.Finding{judged.Proven("sha256:1", policy.Finding{Verifier: "release", Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Type: "Cosign",
-			Digest: "sha256:2", ArtifactType: "application/vnd.example",
-			Message: "the signature is valid", Reason: policy.ReasonWrongKey, Remediation: "sign it again",
-			Extensions: map[string]any{"claims": map[string]any{"n": 1.5}, "signatures": []any{map[string]any{"issuer": "i"}}}})},
+		Findings: []policy.Finding{
+			judged.Proven("sha256:1", policy.Finding{Verifier: "release", Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Type: "Cosign",
+				Digest: "sha256:2", ArtifactType: "application/vnd.example",
+				Message: "the signature is valid", Reason: policy.ReasonWrongKey, Remediation: "sign it again",
+				Extensions: map[string]any{"claims": map[string]any{"n": 1.5}, "signatures": []any{map[string]any{"issuer": "i"}}}})},
 	}
 }
 

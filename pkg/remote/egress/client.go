@@ -78,7 +78,8 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	}
 	c := &Client{options: options, hosts: hosts, transport: transport}
 	if options.Proxy != nil {
-		if c.proxied, err = NewTransport(Pool{Guard: guard, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost, Proxy: options.Proxy.Proxy}); err != nil {
+		if c.proxied, err = NewTransport(Pool{Guard: guard, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost,
+			Proxy: options.Proxy.Proxy}); err != nil {
 			return nil, err
 		}
 	}

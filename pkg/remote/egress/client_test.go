@@ -96,7 +96,8 @@ func TestAsksListedHostsAndNoOthers(t *testing.T) {
 	require.Equal(t, "hello", got)
 	require.Len(t, a.requests(), 1)
 	_, port, _ := net.SplitHostPort(a.host())
-	for name, hosts := range map[string][]string{"none": nil, "another port": {"127.0.0.1:1"}, "the default port": {"127.0.0.1"}, "another name": {"localhost:" + port}} {
+	for name, hosts := range map[string][]string{"none": nil, "another port": {"127.0.0.1:1"}, "the default port": {"127.0.0.1"},
+		"another name": {"localhost:" + port}} {
 		options := a.named()
 		options.Hosts = hosts
 		_, err := ask(t, options, a.URL+"/path")
@@ -137,7 +138,8 @@ func TestAListedHostOnAPrivateAddressIsRefusedUnlessAnAdminNamedIt(t *testing.T)
 func TestRedirectsAreNotFollowedAndCarryNothing(t *testing.T) {
 	elsewhere := attack(t, nil)
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		for name, target := range map[string]string{"unlisted": elsewhere.URL + "/" + canary, "http": "http://" + elsewhere.host(), "metadata": "http://169.254.169.254/" + canary, "itself": "/" + canary} {
+		for name, target := range map[string]string{"unlisted": elsewhere.URL + "/" + canary, "http": "http://" + elsewhere.host(),
+			"metadata": "http://169.254.169.254/" + canary, "itself": "/" + canary} {
 			a := attack(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", target)
 				w.WriteHeader(status)
@@ -312,7 +314,8 @@ func TestRequestsEndWithTheContextOfTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		client, err := New(ctx, Options{Hosts: []string{"slow.example.com"}, PlainHTTP: true, Timeout: time.Hour, Dial: pipe(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })})
+		client, err := New(ctx,
+			Options{Hosts: []string{"slow.example.com"}, PlainHTTP: true, Timeout: time.Hour, Dial: pipe(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })})
 		require.NoError(t, err)
 		defer client.Close()
 		began := time.Now()
@@ -367,12 +370,14 @@ func TestHostsAreComparedWhole(t *testing.T) {
 		require.NoError(t, err, address)
 		require.Equal(t, want, hosts.Contain(parsed), address)
 	}
-	for _, wrong := range []string{"", "http://x", "*.example.com", "a b", "x/y", "u@x", "x?y", "x:", "x:0", "x:0443", "x:65536", "-x", "x..y", "[::1", "::1", "[1.2.3.4]", "[fe80::1%1]",
+	for _, wrong := range []string{"", "http://x", "*.example.com", "a b", "x/y", "u@x", "x?y", "x:", "x:0", "x:0443", "x:65536", "-x", "x..y", "[::1", "::1",
+		"[1.2.3.4]", "[fe80::1%1]",
 		strings.Repeat("x.", 127) + "x", strings.Repeat("x", 64), "ä.example"} {
 		_, err := ParseHosts([]string{wrong})
 		require.Error(t, err, wrong)
 	}
-	for label, want := range map[string]bool{"eu-central-1": true, "a": true, "": false, "-a": false, "a-": false, "a.b": false, "a/b": false, "a@b": false, "a:1": false, "A": false, "ä": false,
+	for label, want := range map[string]bool{"eu-central-1": true, "a": true, "": false, "-a": false, "a-": false, "a.b": false, "a/b": false, "a@b": false,
+		"a:1": false, "A": false, "ä": false,
 		"a b": false, "a\n": false, "a#": false, strings.Repeat("a", 64): false} {
 		require.Equal(t, want, IsLabel(label), "%q", label)
 	}

@@ -153,7 +153,8 @@ func special() []string {
 // never returns addresses that are refused for every host, even one that an admin named:
 // link-local and multicast addresses, "this host", and the metadata services of clouds.
 func never() []string {
-	return append(metadata(), "0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32", "::/128", "fe80::/10", "fec0::/10", "ff00::/8")
+	return append(metadata(), "0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32", "::/128", "fe80::/10",
+		"fec0::/10", "ff00::/8")
 }
 
 // metadata returns the addresses at which clouds provide credentials or configuration to a

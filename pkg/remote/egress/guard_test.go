@@ -68,7 +68,8 @@ func TestOnlyPublicAddressesAreDialled(t *testing.T) {
 			require.Error(t, guard.Check(addr.WithZone("eth0"), Public), "%s: %s", e.name, addr)
 			if addr.Is4() { // the same address in other words
 				b := addr.As4()
-				for _, form := range []netip.Addr{netip.AddrFrom16(addr.As16()), in("64:ff9b::", 12, b), in("64:ff9b:1::", 12, b), in("::", 12, b), in("::ffff:0:0:0", 12, b),
+				for _, form := range []netip.Addr{netip.AddrFrom16(addr.As16()), in("64:ff9b::", 12, b), in("64:ff9b:1::", 12, b), in("::", 12, b),
+					in("::ffff:0:0:0", 12, b),
 					in("2002::", 2, b), in("2606:4700::5efe:0:0", 12, b), in("2606:4700::200:5efe:0:0", 12, b)} {
 					require.Error(t, guard.Check(form, Public), "%s: %s", e.name, form)
 				}
@@ -126,10 +127,12 @@ func TestNoHostThatAnAdminNamedIsOnAMetadataService(t *testing.T) {
 		require.NoError(t, guard.Check(addr, UnsafeMetadata), text)
 	}
 	azure := netip.MustParseAddr("168.63.129.16").As4()
-	for _, form := range []netip.Addr{in("64:ff9b::", 12, azure), in("64:ff9b:1::", 12, azure), in("2002::", 2, azure), in("::", 12, azure), in("::ffff:0:0", 12, azure)} {
+	for _, form := range []netip.Addr{in("64:ff9b::", 12, azure), in("64:ff9b:1::", 12, azure), in("2002::", 2, azure), in("::", 12, azure),
+		in("::ffff:0:0", 12, azure)} {
 		require.ErrorIs(t, guard.Check(form, Private), ErrMetadata, form)
 	}
-	for _, text := range []string{"127.0.0.1", "::1", "10.0.0.1", "192.168.1.1", "172.16.0.1", "100.64.0.1", "fd00::1", "1.1.1.1", "64:ff9b:1::a00:1", "64:ff9b::10.0.0.1"} {
+	for _, text := range []string{"127.0.0.1", "::1", "10.0.0.1", "192.168.1.1", "172.16.0.1", "100.64.0.1", "fd00::1", "1.1.1.1", "64:ff9b:1::a00:1",
+		"64:ff9b::10.0.0.1"} {
 		require.NoError(t, guard.Check(netip.MustParseAddr(text), Private), text)
 	}
 }

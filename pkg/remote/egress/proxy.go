@@ -32,12 +32,14 @@ type Proxy struct {
 }
 
 // errProxyURL does not quote the URL, which may contain a password.
-var errProxyURL = errors.New("it must be http://HOST:PORT or https://HOST:PORT, with a name and password before the host if the proxy asks for them")
+var errProxyURL = errors.New("it must be http://HOST:PORT or https://HOST:PORT, with a name and password before the host if the " +
+	"proxy asks for them")
 
 // ParseProxy reads the URL of a proxy. Its error contains nothing of the URL.
 func ParseProxy(text string) (*Proxy, error) {
 	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || (u.Path != "" && u.Path != "/") ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return nil, errProxyURL
 	}
 	if _, _, err := split(u.Host); err != nil {
@@ -45,7 +47,8 @@ func ParseProxy(text string) (*Proxy, error) {
 	}
 	port := cmp.Or(u.Port(), defaultPort(u.Scheme))
 	password, _ := u.User.Password()
-	return &Proxy{Address: net.JoinHostPort(u.Hostname(), port), TLS: u.Scheme == "https", Username: u.User.Username(), Password: password}, nil
+	return &Proxy{Address: net.JoinHostPort(u.Hostname(), port), TLS: u.Scheme == "https", Username: u.User.Username(), Password: password},
+		nil
 }
 
 // Bypass selects the hosts that are reached without a proxy, as the environment variable

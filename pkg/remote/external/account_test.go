@@ -79,8 +79,10 @@ func TestANamespaceNamesItsOwnServiceAccountsAlone(t *testing.T) {
 func TestTheFingerprintCoversTheAccountAndWhatItIsFor(t *testing.T) {
 	seen := map[string]string{}
 	for name, as := range map[string]Identity{
-		"one": account{"team-a", "puller", Federation{}}, "another account": account{"team-a", "other", Federation{}}, "another namespace": account{"team-b", "puller", Federation{}},
-		"moved bounds": account{"team-apuller", "", Federation{}}, "a role": account{"team-a", "puller", Federation{AWSRoleARN: "x"}}, "a region": account{"team-a", "puller", Federation{AWSRegion: "x"}},
+		"one": account{"team-a", "puller", Federation{}}, "another account": account{"team-a", "other", Federation{}},
+		"another namespace": account{"team-b", "puller", Federation{}},
+		"moved bounds":      account{"team-apuller", "", Federation{}}, "a role": account{"team-a", "puller", Federation{AWSRoleARN: "x"}},
+		"a region": account{"team-a", "puller", Federation{AWSRegion: "x"}},
 		"a tenant": account{"team-a", "puller", Federation{AzureTenantID: "x"}}, "a client": account{"team-a", "puller", Federation{AzureClientID: "x"}},
 		"a provider": account{"team-a", "puller", Federation{GoogleProvider: "x"}}, "an email": account{"team-a", "puller", Federation{GoogleServiceAccount: "x"}},
 		"a Vault role": account{"team-a", "puller", Federation{VaultRole: "x"}}, "a mount": account{"team-a", "puller", Federation{VaultMount: "x"}},
@@ -147,7 +149,8 @@ func TestVaultRefusesAnAccountOfAnotherTeam(t *testing.T) {
 	require.ErrorContains(t, err, "Vault's token server refuses the credentials (400)")
 	require.NotContains(t, err.Error(), "stranger")
 	require.Equal(t, []string{"POST /v1/auth/k8s/one/login"}, requests(), "nothing is read")
-	for mount, says := range map[string]string{"../sys": "the mount has an empty part", "a//b": "the mount has an empty part", "..": "the mount has an empty part"} {
+	for mount, says := range map[string]string{"../sys": "the mount has an empty part", "a//b": "the mount has an empty part",
+		"..": "the mount has an empty part"} {
 		source.As = puller(t, Federation{VaultRole: "release", VaultMount: mount})
 		_, err := n.fetchVault(t.Context(), source)
 		require.ErrorContains(t, err, says, mount)

@@ -37,7 +37,8 @@ type awsQuestion struct {
 type awsAnswer = prefetch.Fetched[[]string]
 
 // awsAnswers returns the set of questions, which it asks while it runs.
-func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, error)) *prefetch.Set[verify.Account, awsQuestion, awsAnswer] {
+func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, error)) *prefetch.Set[verify.Account,
+	awsQuestion, awsAnswer] {
 	poll := prefetch.Poll(func(ctx context.Context, q awsQuestion) ([]string, error) {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
@@ -52,7 +53,8 @@ func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, e
 		Owner: func(q awsQuestion) verify.Account { return f.options.Account(q.namespace) },
 		Apart: func(account verify.Account) bool { return account == verify.Cluster.Account() },
 	})
-	return prefetch.New[verify.Account](poll, f.now, prefetch.Options[awsAnswer]{MaxKeys: maxSignatures, MaxPending: maxSignaturesPending, Idle: awsSignerIdle})
+	return prefetch.New[verify.Account](poll, f.now,
+		prefetch.Options[awsAnswer]{MaxKeys: maxSignatures, MaxPending: maxSignaturesPending, Idle: awsSignerIdle})
 }
 
 // errNotAskedAgain means that an answer waits for its turn to be refreshed.

@@ -38,15 +38,18 @@ func trusting(t *testing.T) *cloud {
 		}
 		switch r.Host + r.URL.Path {
 		case "sts.eu-central-1.amazonaws.com/", "sts.cn-north-1.amazonaws.com.cn/":
-			says(form("WebIdentityToken") == ofTeamA+"sts.amazonaws.com" && form("RoleArn") == teamRole && form("RoleSessionName") == "landwaiter-team-a" && r.Header.Get("Authorization") == "",
+			says(form("WebIdentityToken") == ofTeamA+"sts.amazonaws.com" && form("RoleArn") == teamRole && form("RoleSessionName") == "landwaiter-team-a" &&
+				r.Header.Get("Authorization") == "",
 				`<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>session</SessionToken></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`)
 		case "api.ecr.eu-central-1.amazonaws.com/":
 			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 			says(strings.Contains(r.Header.Get("Authorization"), "Credential=ASIA/") && r.Header.Get("X-Amz-Security-Token") == "session",
-				`{"authorizationData":[{"authorizationToken":%q,"expiresAt":%d}]}`, base64.StdEncoding.EncodeToString([]byte("AWS:token")), time.Now().Add(12*time.Hour).Unix())
+				`{"authorizationData":[{"authorizationToken":%q,"expiresAt":%d}]}`, base64.StdEncoding.EncodeToString([]byte("AWS:token")),
+				time.Now().Add(12*time.Hour).Unix())
 		case "kms.eu-central-1.amazonaws.com/":
 			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-			says(strings.Contains(r.Header.Get("Authorization"), "Credential=ASIA/"), `{"KeyId":"k","PublicKey":%q,"KeyUsage":"SIGN_VERIFY"}`, base64.StdEncoding.EncodeToString(der))
+			says(strings.Contains(r.Header.Get("Authorization"), "Credential=ASIA/"), `{"KeyId":"k","PublicKey":%q,"KeyUsage":"SIGN_VERIFY"}`,
+				base64.StdEncoding.EncodeToString(der))
 		case "login.microsoftonline.com/t/oauth2/v2.0/token":
 			says(form("client_assertion") == ofTeamA+"api://AzureADTokenExchange" && form("client_id") == "c" && form("client_secret") == "" &&
 				form("client_assertion_type") == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", `{"access_token":"entra"}`)
@@ -55,10 +58,12 @@ func trusting(t *testing.T) *cloud {
 		case "team.azurecr.io/oauth2/exchange", "team.azurecr.us/oauth2/exchange":
 			says(form("access_token") == "entra", `{"refresh_token":"refresh"}`)
 		case "sts.googleapis.com/v1/token":
-			says(form("subject_token") == ofTeamA+"https://iam.googleapis.com/"+provider && form("audience") == "//iam.googleapis.com/"+provider, `{"access_token":"federated","expires_in":3599}`)
+			says(form("subject_token") == ofTeamA+"https://iam.googleapis.com/"+provider && form("audience") == "//iam.googleapis.com/"+provider,
+				`{"access_token":"federated","expires_in":3599}`)
 		case "iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/a@p.iam.gserviceaccount.com:generateAccessToken":
 			body, _ := io.ReadAll(r.Body)
-			says(r.Header.Get("Authorization") == "Bearer federated" && strings.Contains(string(body), gcpScope), `{"accessToken":"impersonated","expireTime":"2099-01-01T00:00:00Z"}`)
+			says(r.Header.Get("Authorization") == "Bearer federated" && strings.Contains(string(body), gcpScope),
+				`{"accessToken":"impersonated","expireTime":"2099-01-01T00:00:00Z"}`)
 		case "cloudkms.googleapis.com/v1/projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1/publicKey":
 			_ = json.NewEncoder(w).Encode(map[string]string{"pem": string(want)})
 		default:
@@ -84,16 +89,24 @@ func TestAServiceAccountLogsInAtEveryCloudWithATokenForItAlone(t *testing.T) {
 		login      string
 		audience   string
 	}{
-		"ECR":                       {Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com"}, everywhere(), "AWS:token", "sts.amazonaws.com"},
-		"ACR":                       {Source{Kind: Registry, Path: "ACR", Address: "team.azurecr.io"}, everywhere(), acrUser + ":refresh", "api://AzureADTokenExchange"},
-		"ACR of the US government":  {Source{Kind: Registry, Path: "ACR", Address: "team.azurecr.us"}, everywhere(), acrUser + ":refresh", "api://AzureADTokenExchangeUSGov"},
-		"GAR":                       {Source{Kind: Registry, Path: "GAR", Address: "europe-docker.pkg.dev"}, everywhere(), "oauth2accesstoken:federated", "https://iam.googleapis.com/" + provider},
-		"GAR, by impersonation":     {Source{Kind: Registry, Path: "GAR", Address: "europe-docker.pkg.dev"}, impersonates, "oauth2accesstoken:impersonated", "https://iam.googleapis.com/" + provider},
-		"AWS KMS":                   {Source{Kind: KMS, Address: awsRelease}, named, "", "sts.amazonaws.com"},
-		"AWS KMS, by an ARN":        {Source{Kind: KMS, Address: "awskms:///arn:aws:kms:eu-central-1:123456789012:alias/release"}, everywhere(), "", "sts.amazonaws.com"},
-		"Google Cloud KMS":          {Source{Kind: KMS, Address: gcpRelease + "/versions/1"}, everywhere(), "", "https://iam.googleapis.com/" + provider},
-		"ECR, dual-stack":           {Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr-ecr.eu-central-1.on.aws"}, everywhere(), "AWS:token", "sts.amazonaws.com"}, // fluxcd/flux2#5712
-		"ECR, with a region of STS": {Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com"}, named, "AWS:token", "sts.amazonaws.com"},
+		"ECR": {Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com"}, everywhere(), "AWS:token",
+			"sts.amazonaws.com"},
+		"ACR": {Source{Kind: Registry, Path: "ACR", Address: "team.azurecr.io"}, everywhere(), acrUser + ":refresh",
+			"api://AzureADTokenExchange"},
+		"ACR of the US government": {Source{Kind: Registry, Path: "ACR", Address: "team.azurecr.us"}, everywhere(), acrUser + ":refresh",
+			"api://AzureADTokenExchangeUSGov"},
+		"GAR": {Source{Kind: Registry, Path: "GAR", Address: "europe-docker.pkg.dev"}, everywhere(), "oauth2accesstoken:federated",
+			"https://iam.googleapis.com/" + provider},
+		"GAR, by impersonation": {Source{Kind: Registry, Path: "GAR", Address: "europe-docker.pkg.dev"}, impersonates, "oauth2accesstoken:impersonated",
+			"https://iam.googleapis.com/" + provider},
+		"AWS KMS": {Source{Kind: KMS, Address: awsRelease}, named, "", "sts.amazonaws.com"},
+		"AWS KMS, by an ARN": {Source{Kind: KMS, Address: "awskms:///arn:aws:kms:eu-central-1:123456789012:alias/release"}, everywhere(), "",
+			"sts.amazonaws.com"},
+		"Google Cloud KMS": {Source{Kind: KMS, Address: gcpRelease + "/versions/1"}, everywhere(), "", "https://iam.googleapis.com/" + provider},
+		// fluxcd/flux2#5712
+		"ECR, dual-stack": {Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr-ecr.eu-central-1.on.aws"}, everywhere(), "AWS:token", "sts.amazonaws.com"},
+		"ECR, with a region of STS": {Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com"}, named, "AWS:token",
+			"sts.amazonaws.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud, tokens := trusting(t), &issued{}
@@ -128,12 +141,15 @@ func TestAServiceAccountThatLacksWhatItIsForGetsNoToken(t *testing.T) {
 	c, tokens := nobody(t), &issued{}
 	c.tokens = tokens
 	for says, source := range map[string]Source{
-		"aws.roleARN is missing":               {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com", As: puller(t, Federation{})},
-		"set serviceAccount.aws.region":        {Kind: KMS, Address: awsRelease, As: puller(t, everywhere())},
-		`"evil.example/" is not a region`:      {Kind: KMS, Address: awsRelease, As: puller(t, Federation{AWSRoleARN: teamRole, AWSRegion: "evil.example/"})},
-		"google.provider is missing":           {Kind: Registry, Path: "GAR", Address: "gcr.io", As: puller(t, Federation{})},
-		"is not the email":                     {Kind: Registry, Path: "GAR", Address: "gcr.io", As: puller(t, Federation{GoogleProvider: provider, GoogleServiceAccount: "../../x"})},
-		"is not the email of a Google service": {Kind: Registry, Path: "GAR", Address: "eu.gcr.io", As: puller(t, Federation{GoogleProvider: provider, GoogleServiceAccount: "a@../x"})},
+		"aws.roleARN is missing": {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com",
+			As: puller(t, Federation{})},
+		"set serviceAccount.aws.region":   {Kind: KMS, Address: awsRelease, As: puller(t, everywhere())},
+		`"evil.example/" is not a region`: {Kind: KMS, Address: awsRelease, As: puller(t, Federation{AWSRoleARN: teamRole, AWSRegion: "evil.example/"})},
+		"google.provider is missing":      {Kind: Registry, Path: "GAR", Address: "gcr.io", As: puller(t, Federation{})},
+		"is not the email": {Kind: Registry, Path: "GAR", Address: "gcr.io",
+			As: puller(t, Federation{GoogleProvider: provider, GoogleServiceAccount: "../../x"})},
+		"is not the email of a Google service": {Kind: Registry, Path: "GAR", Address: "eu.gcr.io",
+			As: puller(t, Federation{GoogleProvider: provider, GoogleServiceAccount: "a@../x"})},
 	} {
 		_, err := c.fetcher()[source.Kind](t.Context(), source)
 		require.ErrorContains(t, err, says)
@@ -158,7 +174,8 @@ func TestKeysOfAzureAreReadWithTheCredentialsOfANamespace(t *testing.T) {
 		encode := base64.RawURLEncoding.EncodeToString
 		form := r.PostFormValue
 		switch {
-		case r.Host == "login.microsoftonline.com" && form("scope") == "https://vault.azure.net/.default" && (form("client_secret") == "s" || form("client_assertion") == ofTeamA+"api://AzureADTokenExchange"):
+		case r.Host == "login.microsoftonline.com" && form("scope") == "https://vault.azure.net/.default" &&
+			(form("client_secret") == "s" || form("client_assertion") == ofTeamA+"api://AzureADTokenExchange"):
 			fmt.Fprint(w, `{"access_token":"entra"}`)
 		case r.Host == "team.vault.azure.net" && r.Header.Get("Authorization") == "Bearer entra":
 			fmt.Fprintf(w, `{"key":{"kty":"EC","crv":"P-256","x":%q,"y":%q}}`, encode(point[1:33]), encode(point[33:]))
@@ -185,7 +202,8 @@ func TestKeysOfAzureAreReadWithTheCredentialsOfANamespace(t *testing.T) {
 	_, err = f.fetch(t.Context(), source)
 	require.ErrorContains(t, err, "Azure's token server refuses the credentials (401)")
 	before := len(c.requests())
-	for _, elsewhere := range []string{"azurekms://evil.example/release", "azurekms://169.254.169.254/release", "azurekms:///release", "azurekms://vault.azure.net.evil.example/release"} {
+	for _, elsewhere := range []string{"azurekms://evil.example/release", "azurekms://169.254.169.254/release", "azurekms:///release",
+		"azurekms://vault.azure.net.evil.example/release"} {
 		source.As, source.Address = secret("s"), elsewhere
 		_, err = f.fetch(t.Context(), source)
 		require.ErrorContains(t, err, "the URI of an Azure key must have the form", elsewhere)

@@ -230,7 +230,8 @@ func (n network) awsRole(ctx context.Context, as account, region string) (made a
 	status, body, err := client.Read(r)
 	const who = "AWS's " + tokens
 	if status == http.StatusForbidden || status == http.StatusBadRequest {
-		return made, problemf("%s does not let ServiceAccount %s/%s assume the role (%d): check the role's trust policy", who, as.namespace, as.name, status)
+		return made, problemf("%s does not let ServiceAccount %s/%s assume the role (%d): check the role's trust policy", who, as.namespace,
+			as.name, status)
 	}
 	if err := refused(who, status, err); err != nil {
 		return made, err

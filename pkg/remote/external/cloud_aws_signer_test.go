@@ -16,7 +16,8 @@ func TestAWSSignerIsAskedAboutOneSignatureAtItsOwnHost(t *testing.T) {
 	answer, status := `{"revokedEntities":["arn:x"]}`, http.StatusOK
 	c := newCloud(t, func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		if len(query) != 5 || query.Get("jobArn") != q.job || query.Get("profileVersionArn") != q.profileVersion || query.Get("platformId") != "Notation-OCI-SHA384-ECDSA" ||
+		if len(query) != 5 || query.Get("jobArn") != q.job || query.Get("profileVersionArn") != q.profileVersion ||
+			query.Get("platformId") != "Notation-OCI-SHA384-ECDSA" ||
 			query.Get("signatureTimestamp") != q.signedAt || fmt.Sprint(query["certificateHashes"]) != "[aa bb]" {
 			http.Error(w, r.URL.RawQuery, http.StatusTeapot)
 			return
@@ -59,7 +60,8 @@ func TestAWSSignerIsAskedAboutOneSignatureAtItsOwnHost(t *testing.T) {
 }
 
 func TestAWSSignersHostFollowsFromTheRegion(t *testing.T) {
-	for region, host := range map[string]string{"cn-north-1": "data-signer.cn-north-1.amazonaws.com.cn", "us-gov-west-1": "data-signer.us-gov-west-1.amazonaws.com"} {
+	for region, host := range map[string]string{"cn-north-1": "data-signer.cn-north-1.amazonaws.com.cn",
+		"us-gov-west-1": "data-signer.us-gov-west-1.amazonaws.com"} {
 		c := newCloud(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"revokedEntities":[]}`) })
 		_, err := c.askAWSSigner(t.Context(), awsQuestion{as: awsIdentity(t, ""), region: region})
 		require.NoError(t, err)

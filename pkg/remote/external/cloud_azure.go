@@ -27,7 +27,8 @@ func azureKey(ctx context.Context, n network, uri string, as Identity) (crypto.P
 	}
 	cloud, known := azureFor(parts[0], ".vault.azure.net", ".vault.azure.cn", ".vault.usgovcloudapi.net")
 	if name, hsm := strings.CutSuffix(parts[0], ".managedhsm.azure.net"); hsm && egress.IsLabel(name) {
-		cloud, known = azure{authority: "login.microsoftonline.com", vault: "https://managedhsm.azure.net/.default", exchange: audienceAzure}, true
+		cloud, known = azure{authority: "login.microsoftonline.com", vault: "https://managedhsm.azure.net/.default", exchange: audienceAzure},
+			true
 	}
 	if !known || len(parts) != 3 || !isSegment(parts[1]) || (parts[2] != "" && !isSegment(parts[2])) {
 		return nil, problem("the URI of an Azure key must have the form azurekms://NAME.vault.azure.net/KEY or …/KEY/VERSION")
@@ -102,7 +103,8 @@ func (n network) azurePodToken(ctx context.Context, scope string) (string, error
 		return "", err
 	}
 	defer client.Close()
-	own, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: azcore.ClientOptions{Transport: client.HTTP()}})
+	own, err := azidentity.NewDefaultAzureCredential(
+		&azidentity.DefaultAzureCredentialOptions{ClientOptions: azcore.ClientOptions{Transport: client.HTTP()}})
 	if err != nil {
 		return "", problem("the pod has no Azure identity")
 	}

@@ -209,7 +209,8 @@ func parseServiceAccount(text string) (serviceAccount, *rsa.PrivateKey, error) {
 
 // assertion returns a signed JWT that asks for a token (RFC 7523 section 2.1).
 func (a serviceAccount) assertion(key *rsa.PrivateKey, scope string, now time.Time) (string, error) {
-	return signJWT(key, a.KeyID, map[string]any{"iss": a.Email, "scope": scope, "aud": gcpTokenURI, "iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix()})
+	return signJWT(key, a.KeyID,
+		map[string]any{"iss": a.Email, "scope": scope, "aud": gcpTokenURI, "iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix()})
 }
 
 const (
@@ -237,8 +238,10 @@ func (n network) gcpAccountToken(ctx context.Context, as account, scope string) 
 		first = gcpFull // the permission to impersonate needs it
 	}
 	access, ends, err := n.gcpExchange(ctx, gcpSTS, url.Values{
-		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "audience": {strings.TrimPrefix(audienceGoogle, "https:") + provider}, "scope": {first},
-		"requested_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"}, "subject_token": {token}})
+		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "audience": {strings.TrimPrefix(audienceGoogle, "https:") + provider},
+		"scope":                {first},
+		"requested_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"},
+		"subject_token": {token}})
 	if err != nil || email == "" {
 		return access, ends, err
 	}

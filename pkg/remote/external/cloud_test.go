@@ -153,17 +153,21 @@ func TestKeysOfAWSAreReadWithTheCredentialsGiven(t *testing.T) {
 		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "alias/encrypts") {
 			usage = "ENCRYPT_DECRYPT"
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"KeyId": "k", "PublicKey": base64.StdEncoding.EncodeToString(der), "KeySpec": "ECC_NIST_P256", "KeyUsage": usage})
+		_ = json.NewEncoder(w).
+			Encode(map[string]any{"KeyId": "k", "PublicKey": base64.StdEncoding.EncodeToString(der), "KeySpec": "ECC_NIST_P256", "KeyUsage": usage})
 	})
 	hostileEnvironment(t)
 	got, err := c.fetchKMS(t.Context(), Source{Kind: KMS, Address: awsRelease, As: awsIdentity(t, "eu-central-1")})
 	require.NoError(t, err)
 	requireKey(t, want, got)
-	_, err = c.fetchKMS(t.Context(), Source{Kind: KMS, Address: "awskms:///arn:aws-cn:kms:cn-north-1:123456789012:alias/release", As: awsIdentity(t, "eu-central-1")})
+	_, err = c.fetchKMS(t.Context(),
+		Source{Kind: KMS, Address: "awskms:///arn:aws-cn:kms:cn-north-1:123456789012:alias/release", As: awsIdentity(t, "eu-central-1")})
 	require.NoError(t, err)
-	_, err = c.fetchKMS(t.Context(), Source{Kind: KMS, Address: "awskms://vpce-1.kms.eu-central-1.vpce.amazonaws.com/alias/release", As: awsIdentity(t, "eu-central-1")})
+	_, err = c.fetchKMS(t.Context(),
+		Source{Kind: KMS, Address: "awskms://vpce-1.kms.eu-central-1.vpce.amazonaws.com/alias/release", As: awsIdentity(t, "eu-central-1")})
 	require.NoError(t, err)
-	require.Equal(t, []string{"POST kms.eu-central-1.amazonaws.com/", "POST kms.cn-north-1.amazonaws.com.cn/", "POST vpce-1.kms.eu-central-1.vpce.amazonaws.com/"}, c.requests())
+	require.Equal(t, []string{"POST kms.eu-central-1.amazonaws.com/", "POST kms.cn-north-1.amazonaws.com.cn/", "POST vpce-1.kms.eu-central-1.vpce.amazonaws.com/"},
+		c.requests())
 	other, err := Given(map[string]string{"accessKeyID": "AKIDOTHER", "secretAccessKey": "x", "region": "eu-central-1"})
 	require.NoError(t, err)
 	_, err = c.fetchKMS(t.Context(), Source{Kind: KMS, Address: awsRelease, As: other})
@@ -175,7 +179,8 @@ func TestKeysOfAWSAreReadWithTheCredentialsGiven(t *testing.T) {
 
 func TestNoPartOfAResourceBecomesAnotherHost(t *testing.T) {
 	c := nobody(t)
-	for _, region := range []string{"", "evil.example/", "evil.example#", "x@evil.example", "eu-central-1.evil.example", "evil.example:443/", "169.254.169.254", "eu-central-1\nx", "%2e"} {
+	for _, region := range []string{"", "evil.example/", "evil.example#", "x@evil.example", "eu-central-1.evil.example", "evil.example:443/", "169.254.169.254",
+		"eu-central-1\nx", "%2e"} {
 		_, err := c.fetchKMS(t.Context(), Source{Kind: KMS, Address: awsRelease, As: awsIdentity(t, region)})
 		require.ErrorContains(t, err, "is not a region", region)
 	}
@@ -226,7 +231,8 @@ func TestAClusterResourceMayActAsThePod(t *testing.T) {
 	want, _, der := released(t)
 	c := newCloud(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		_ = json.NewEncoder(w).Encode(map[string]any{"KeyId": "k", "PublicKey": base64.StdEncoding.EncodeToString(der), "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY"})
+		_ = json.NewEncoder(w).
+			Encode(map[string]any{"KeyId": "k", "PublicKey": base64.StdEncoding.EncodeToString(der), "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY"})
 	})
 	hostileEnvironment(t)
 	as, err := Pod(verify.Cluster)
@@ -265,14 +271,17 @@ func TestGoogleCredentialsNameNoServerThatIsAsked(t *testing.T) {
 		"a file":                 {"token_uri": "file://" + file},
 		"another universe":       {"universe_domain": "127.0.0.1"},
 		"a user":                 {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"},
-		"an external account with a command": {"type": "external_account", "audience": "a", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": attacker,
+		"an external account with a command": {"type": "external_account", "audience": "a", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+			"token_url":         attacker,
 			"credential_source": map[string]any{"executable": map[string]any{"command": "touch " + touched}}},
 		"an external account with a file": {"type": "external_account", "audience": "a", "token_url": attacker, "credential_source": map[string]any{"file": file}},
-		"an external account with a URL":  {"type": "external_account", "audience": "a", "token_url": attacker, "credential_source": map[string]any{"url": plain.URL}},
+		"an external account with a URL": {"type": "external_account", "audience": "a", "token_url": attacker,
+			"credential_source": map[string]any{"url": plain.URL}},
 		"an external account of AWS": {"type": "external_account", "audience": "a", "token_url": attacker,
 			"credential_source": map[string]any{"environment_id": "aws1", "region_url": plain.URL, "url": plain.URL}},
-		"an external user":        {"type": "external_account_authorized_user", "token_url": attacker, "refresh_token": "r"},
-		"another's identity":      {"type": "impersonated_service_account", "service_account_impersonation_url": attacker, "source_credentials": map[string]any{"type": "authorized_user"}},
+		"an external user": {"type": "external_account_authorized_user", "token_url": attacker, "refresh_token": "r"},
+		"another's identity": {"type": "impersonated_service_account", "service_account_impersonation_url": attacker,
+			"source_credentials": map[string]any{"type": "authorized_user"}},
 		"a GDCH account":          {"type": "gdch_service_account", "token_uri": attacker},
 		"no type":                 {"type": ""},
 		"a type in capitals":      {"type": "SERVICE_ACCOUNT"},
@@ -324,8 +333,9 @@ func TestKeysAndTokensOfGoogleAreReadWithAServiceAccount(t *testing.T) {
 	got, err := c.fetchKMS(t.Context(), Source{Kind: KMS, Address: gcpRelease, As: as})
 	require.NoError(t, err)
 	requireKey(t, want, got)
-	require.Equal(t, []string{"POST oauth2.googleapis.com/token", "GET cloudkms.googleapis.com/v1/projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions",
-		"GET cloudkms.googleapis.com/v1/projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/10/publicKey"}, c.requests())
+	require.Equal(t,
+		[]string{"POST oauth2.googleapis.com/token", "GET cloudkms.googleapis.com/v1/projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions",
+			"GET cloudkms.googleapis.com/v1/projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/10/publicKey"}, c.requests())
 	_, err = c.fetchKMS(t.Context(), Source{Kind: KMS, Address: gcpRelease + "/versions/9", As: as})
 	require.ErrorContains(t, err, "has nothing of that name (404)")
 	login, err := c.fetchRegistry(t.Context(), Source{Kind: Registry, Path: "GAR", Address: "europe-docker.pkg.dev", As: as})
@@ -358,7 +368,8 @@ func TestLoginsOfAzureAndAWSGoToTheirOwnHosts(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(login.Bytes), base64.StdEncoding.EncodeToString([]byte(acrUser+":refresh")))
 	require.Equal(t, []string{"POST login.microsoftonline.com/t/oauth2/v2.0/token", "POST team.azurecr.io/oauth2/exchange"}, c.requests())
-	login, err = c.fetchRegistry(t.Context(), Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com", As: awsIdentity(t, "")})
+	login, err = c.fetchRegistry(t.Context(),
+		Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com", As: awsIdentity(t, "")})
 	require.NoError(t, err)
 	require.Contains(t, string(login.Bytes), base64.StdEncoding.EncodeToString([]byte("AWS:token")))
 	wrong, err := Given(map[string]string{"tenantID": "t", "clientID": "c", "clientSecret": "wrong"})
@@ -375,18 +386,25 @@ func hostileEnvironment(t *testing.T) (reached *atomic.Int32) {
 	reached = &atomic.Int32{}
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reached.Add(1)
-		fmt.Fprint(w, `{"AccessKeyId":"POD","SecretAccessKey":"POD","Token":"POD","Expiration":"2099-01-01T00:00:00Z","access_token":"POD","expires_in":"3600","expires_on":"4070908800","token_type":"Bearer"}`)
+		fmt.Fprint(w,
+			`{"AccessKeyId":"POD","SecretAccessKey":"POD","Token":"POD","Expiration":"2099-01-01T00:00:00Z","access_token":"POD","expires_in":"3600",`+
+				`"expires_on":"4070908800","token_type":"Bearer"}`)
 	}))
 	t.Cleanup(metadata.Close)
 	host := strings.TrimPrefix(metadata.URL, "http://")
 	file := filepath.Join(t.TempDir(), "credentials")
-	require.NoError(t, os.WriteFile(file, []byte("[default]\naws_access_key_id=POD\naws_secret_access_key=POD\nregion=eu-central-1\nendpoint_url="+metadata.URL+"\n"), 0o600))
+	require.NoError(t,
+		os.WriteFile(file, []byte("[default]\naws_access_key_id=POD\naws_secret_access_key=POD\nregion=eu-central-1\nendpoint_url="+metadata.URL+"\n"), 0o600))
 	google := filepath.Join(t.TempDir(), "google.json")
-	require.NoError(t, os.WriteFile(google, []byte(`{"type":"authorized_user","client_id":"POD","client_secret":"POD","refresh_token":"POD","token_uri":"`+metadata.URL+`"}`), 0o600))
+	require.NoError(t,
+		os.WriteFile(google, []byte(`{"type":"authorized_user","client_id":"POD","client_secret":"POD","refresh_token":"POD","token_uri":"`+metadata.URL+`"}`),
+			0o600))
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "POD", "AWS_SECRET_ACCESS_KEY": "POD", "AWS_SESSION_TOKEN": "POD", "AWS_REGION": "eu-central-1", "AWS_DEFAULT_REGION": "eu-central-1",
-		"AWS_ENDPOINT_URL": metadata.URL, "AWS_ENDPOINT_URL_KMS": metadata.URL, "AWS_ENDPOINT_URL_ECR": metadata.URL, "AWS_SHARED_CREDENTIALS_FILE": file, "AWS_CONFIG_FILE": file,
-		"AWS_CONTAINER_CREDENTIALS_FULL_URI": metadata.URL, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.URL, "AWS_WEB_IDENTITY_TOKEN_FILE": file, "AWS_ROLE_ARN": "arn:aws:iam::1:role/POD",
+		"AWS_ENDPOINT_URL": metadata.URL, "AWS_ENDPOINT_URL_KMS": metadata.URL, "AWS_ENDPOINT_URL_ECR": metadata.URL, "AWS_SHARED_CREDENTIALS_FILE": file,
+		"AWS_CONFIG_FILE":                    file,
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": metadata.URL, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.URL, "AWS_WEB_IDENTITY_TOKEN_FILE": file,
+		"AWS_ROLE_ARN":                   "arn:aws:iam::1:role/POD",
 		"GOOGLE_APPLICATION_CREDENTIALS": google, "GCE_METADATA_HOST": host, "GOOGLE_CLOUD_PROJECT": "POD", "GOOGLE_CLOUD_UNIVERSE_DOMAIN": host,
 		"AZURE_TENANT_ID": "POD", "AZURE_CLIENT_ID": "POD", "AZURE_CLIENT_SECRET": "POD", "AZURE_AUTHORITY_HOST": metadata.URL, "AZURE_FEDERATED_TOKEN_FILE": file,
 		"IDENTITY_ENDPOINT": metadata.URL, "IDENTITY_HEADER": "POD", "MSI_ENDPOINT": metadata.URL,
@@ -403,8 +421,10 @@ func TestANamespaceNeverActsAsThePod(t *testing.T) {
 	c := newCloud(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, canary, http.StatusForbidden) })
 	identities := []Identity{nil, pod{}} // pod{} can only be written in this package
 	for _, values := range []map[string]string{
-		{}, {"x": "y"}, {"accessKeyID": " "}, {"accessKeyID": "a"}, {"secretAccessKey": "s"}, {"region": "eu-central-1"}, {"sessionToken": "t"}, {"accessKeyID": "a", "secretAccessKey": "\n"},
-		{"credentials.json": "{}"}, {"credentials.json": " "}, {"credentials.json": "null"}, {"credentials.json": `{"type":"service_account"}`}, {"credentials.json": `[]`},
+		{}, {"x": "y"}, {"accessKeyID": " "}, {"accessKeyID": "a"}, {"secretAccessKey": "s"}, {"region": "eu-central-1"}, {"sessionToken": "t"},
+		{"accessKeyID": "a", "secretAccessKey": "\n"},
+		{"credentials.json": "{}"}, {"credentials.json": " "}, {"credentials.json": "null"}, {"credentials.json": `{"type":"service_account"}`},
+		{"credentials.json": `[]`},
 		{"tenantID": "t"}, {"tenantID": "t", "clientID": "c"}, {"tenantID": "t", "clientID": "c", "clientSecret": " "},
 	} {
 		if as, err := Given(values); err == nil {
@@ -464,7 +484,8 @@ func TestKeysOfAzureAreReadAsThePodOfAClusterResource(t *testing.T) {
 		t.Setenv(name, "t")
 	}
 	for uri, asked := range map[string]string{
-		"azurekms://team.vault.azure.net/release": "GET team.vault.azure.net/keys/release", "azurekms://team.vault.azure.net/release/0a1b": "GET team.vault.azure.net/keys/release/0a1b",
+		"azurekms://team.vault.azure.net/release":      "GET team.vault.azure.net/keys/release",
+		"azurekms://team.vault.azure.net/release/0a1b": "GET team.vault.azure.net/keys/release/0a1b",
 		"azurekms://team.managedhsm.azure.net/release": "GET team.managedhsm.azure.net/keys/release",
 	} {
 		got, err := c.fetchKMS(t.Context(), Source{Kind: KMS, Address: uri, As: pod{}})
@@ -495,8 +516,10 @@ func TestKeysOfAzureAreReadAsJSONWebKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, signer.PublicKey.Equal(got))
 	for _, wrong := range []jsonWebKey{
-		{}, {Type: "oct"}, {Type: "EC", Curve: "P-256K"}, {Type: "EC", Curve: "P-256", X: "AA", Y: "AA"}, {Type: "EC", Curve: "P-256", X: encode(point[33:]), Y: encode(point[1:33])},
-		{Type: "RSA"}, {Type: "RSA", N: encode(make([]byte, maxModulus+1)), E: "AQAB"}, {Type: "RSA", N: encode(signer.N.Bytes()), E: encode(make([]byte, 5))}, {Type: "RSA", N: "!", E: "!"},
+		{}, {Type: "oct"}, {Type: "EC", Curve: "P-256K"}, {Type: "EC", Curve: "P-256", X: "AA", Y: "AA"},
+		{Type: "EC", Curve: "P-256", X: encode(point[33:]), Y: encode(point[1:33])},
+		{Type: "RSA"}, {Type: "RSA", N: encode(make([]byte, maxModulus+1)), E: "AQAB"}, {Type: "RSA", N: encode(signer.N.Bytes()), E: encode(make([]byte, 5))},
+		{Type: "RSA", N: "!", E: "!"},
 	} {
 		_, err := wrong.public()
 		require.Error(t, err)

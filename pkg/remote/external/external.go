@@ -185,7 +185,8 @@ func (f *Fetcher) unexpired(v Value) Value {
 		v.KeptUntil = v.FetchedAt.Add(f.options.Keep)
 	}
 	if v.Content != nil && !v.Ends.IsZero() && !f.now().Before(v.Ends) {
-		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339), cmp.Or(v.Err, error(problem("it is being fetched again"))))
+		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339),
+			cmp.Or(v.Err, error(problem("it is being fetched again"))))
 		v.Content = nil
 	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
@@ -198,7 +199,8 @@ func (f *Fetcher) unexpired(v Value) Value {
 // news reports whether a namespace must be notified of a value. A status shows why a fetch
 // failed, and once in a while the time of the fetch, so these are news too.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || !slices.Equal(told.Roles, value.Roles) || fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
+	return string(told.Content) != string(value.Content) || !slices.Equal(told.Roles, value.Roles) ||
+		fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 

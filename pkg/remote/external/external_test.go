@@ -321,7 +321,8 @@ func TestTheClusterWaitsForNoTenants(t *testing.T) {
 
 func TestAnEmptySecretIsNobodyAndNeverThePod(t *testing.T) {
 	for name, credentials := range map[string]map[string]string{
-		"nothing": nil, "an empty map": {}, "an empty value": {"accessKeyID": ""}, "blanks": {"accessKeyID": " \n\t", "secretAccessKey": "\r\n"}, "an empty file": {"credentials.json": ""},
+		"nothing": nil, "an empty map": {}, "an empty value": {"accessKeyID": ""}, "blanks": {"accessKeyID": " \n\t", "secretAccessKey": "\r\n"},
+		"an empty file": {"credentials.json": ""},
 	} {
 		as, err := Given(credentials)
 		require.ErrorContains(t, err, "holds no credentials", name)
@@ -372,10 +373,14 @@ func TestTenantsReachListedHostsWithTheirOwnCredentials(t *testing.T) {
 		"a listed host":            {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com:8200", As: own}, ""},
 		"in capitals":              {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://Vault.example.com", As: own}, ""},
 		"a listed host, as nobody": {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com"}, "credentials of its own for Vault"},
-		"an own ServiceAccount":    {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com", As: account{namespace: "team-a", name: "puller"}}, ""},
-		"another's, for Vault":     {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com", As: account{namespace: "team-b", name: "puller"}}, "credentials of its own"},
-		"another's, for keys":      {Source{Owner: "team-a", Kind: KMS, Address: "awskms:///alias/x", As: account{namespace: "team-b", name: "puller"}}, "credentials of its own"},
-		"another's, for images":    {Source{Owner: "team-a", Kind: Registry, Path: "ECR", As: account{namespace: "team-b", name: "puller"}}, "credentials of its own"},
+		"an own ServiceAccount": {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com", As: account{namespace: "team-a", name: "puller"}},
+			""},
+		"another's, for Vault": {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com", As: account{namespace: "team-b", name: "puller"}},
+			"credentials of its own"},
+		"another's, for keys": {Source{Owner: "team-a", Kind: KMS, Address: "awskms:///alias/x", As: account{namespace: "team-b", name: "puller"}},
+			"credentials of its own"},
+		"another's, for images": {Source{Owner: "team-a", Kind: Registry, Path: "ECR", As: account{namespace: "team-b", name: "puller"}},
+			"credentials of its own"},
 		"another host":             {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://evil.example.com"}, "not one that a namespace's resource may name"},
 		"another port":             {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com:1"}, "not one that"},
 		"the metadata service":     {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://169.254.169.254"}, "not one that"},
@@ -414,7 +419,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	source := Source{Kind: VaultKeys, Address: "https://vault", Path: "transit/keys/x", As: as}
 	written, err := json.Marshal(source)
 	require.NoError(t, err)
-	for _, text := range []string{source.String(), fmt.Sprintf("%v", source), fmt.Sprintf("%+v", source), fmt.Sprintf("%#v", source), fmt.Sprintf("%s", as), string(written), source.Fingerprint()} {
+	for _, text := range []string{source.String(), fmt.Sprintf("%v", source), fmt.Sprintf("%+v", source), fmt.Sprintf("%#v", source), fmt.Sprintf("%s", as),
+		string(written), source.Fingerprint()} {
 		require.NotContains(t, text, "hunter2")
 	}
 	require.Equal(t, "hunter2", source.Credential("token"))

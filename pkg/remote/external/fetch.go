@@ -28,7 +28,8 @@ func (n network) fetchers() map[Kind]Fetch {
 			return Content{Bytes: content}, err
 		})
 	}
-	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault), KMS: lasting(network.fetchKMS),
+	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault),
+		KMS: lasting(network.fetchKMS),
 		TUF: to(network.fetchTUF), Registry: to(network.fetchRegistry)}
 }
 
@@ -94,7 +95,8 @@ func (s Source) failed(err error) error {
 // unanswered returns an error that a change of the resource cannot fix.
 func (s Source) unanswered(why error, host string) error {
 	if s.Kind == TUF && s.Address == "" {
-		return &UnansweredError{why, PublicGoodHost, "; or reference a TrustStore with a mirror (source.tuf) or a copy of the root (source.inline)"}
+		return &UnansweredError{why, PublicGoodHost, "; or reference a TrustStore with a mirror (source.tuf) or a copy of the root " +
+			"(source.inline)"}
 	}
 	return &UnansweredError{Err: why, Server: cmp.Or(host, "the server")}
 }
@@ -127,7 +129,8 @@ func (s Source) permitted(hosts egress.Hosts) error {
 	switch s.Kind {
 	case KMS:
 		if !s.own() {
-			return errors.New("a namespace's resource needs credentials of its own for a key management service: set spec.source.kms.secretRef or serviceAccount")
+			return errors.New("a namespace's resource needs credentials of its own for a key management service: set spec.source.kms.secretRef or " +
+				"serviceAccount")
 		}
 		if scheme, rest, _ := strings.Cut(s.Address, "://"); scheme != "gcpkms" && scheme != "azurekms" && !strings.HasPrefix(rest, "/") {
 			return fmt.Errorf("a namespace's resource cannot name the endpoint of a key management service: use %.20s:///…", scheme)
@@ -141,10 +144,12 @@ func (s Source) permitted(hosts egress.Hosts) error {
 	case VaultKeys, VaultCertificates, TUF:
 	}
 	if !hosts.Contain(address) {
-		return fmt.Errorf("host %.253s is not one that a namespace's resource may name; a cluster admin can allow it with --egress-host, or make a ClusterTrustStore", address.Host)
+		return fmt.Errorf("host %.253s is not one that a namespace's resource may name; a cluster admin can allow it with --egress-host, or "+
+			"make a ClusterTrustStore", address.Host)
 	}
 	if (s.Kind == VaultKeys || s.Kind == VaultCertificates) && !s.own() {
-		return errors.New("a namespace's resource needs credentials of its own for Vault: set spec.source.vault.tokenSecretKeyRef or serviceAccount")
+		return errors.New("a namespace's resource needs credentials of its own for Vault: set spec.source.vault.tokenSecretKeyRef or " +
+			"serviceAccount")
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ func ghcrLogin(ctx context.Context, n network, _ string, as Identity) (login, er
 		return login{}, err
 	}
 	now := time.Now()
-	assertion, err := signJWT(key, "", map[string]any{"iss": values["appID"], "iat": now.Add(-githubSkew).Unix(), "exp": now.Add(githubLifetime).Unix()})
+	assertion, err := signJWT(key, "",
+		map[string]any{"iss": values["appID"], "iat": now.Add(-githubSkew).Unix(), "exp": now.Add(githubLifetime).Unix()})
 	if err != nil {
 		return login{}, err
 	}

@@ -28,7 +28,8 @@ func TestTenantsSourcesDoNotUseTheProxy(t *testing.T) {
 	require.NoError(t, err)
 	for owner, through := range map[verify.Namespace]bool{verify.Cluster: true, "team-a": false} {
 		before := asked.Load()
-		_, err := fetchers[VaultKeys](context.Background(), Source{Owner: owner, Kind: VaultKeys, Address: "https://vault.invalid", Path: "transit/keys/release", As: as})
+		_, err := fetchers[VaultKeys](context.Background(),
+			Source{Owner: owner, Kind: VaultKeys, Address: "https://vault.invalid", Path: "transit/keys/release", As: as})
 		require.Error(t, err)
 		require.Equal(t, through, strings.Contains(err.Error(), "does not let this host through"), "%q: %v", owner, err)
 		require.Equal(t, through, asked.Load() > before, "%q", owner)

@@ -165,7 +165,8 @@ func ServiceAccount(owner verify.Namespace, namespace, name string, federation F
 // token returns a token of an account for one audience.
 func (n network) token(ctx context.Context, as account, audience string) (string, error) {
 	if n.tokens == nil {
-		return "", problemf("a token of ServiceAccount %s/%s needs the Kubernetes API, and resources in files do without it: use secretRef", as.namespace, as.name)
+		return "", problemf("a token of ServiceAccount %s/%s needs the Kubernetes API, and resources in files do without it: use secretRef",
+			as.namespace, as.name)
 	}
 	token, err := n.tokens.Token(ctx, as.namespace, as.name, audience)
 	if err != nil {

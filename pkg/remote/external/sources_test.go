@@ -79,8 +79,10 @@ func TestVaultGivesEveryVersionThatMayStillVerify(t *testing.T) {
 	version := func(text string) map[string]any { return map[string]any{"name": "P-256", "public_key": text} }
 	source := vault(t, map[string]any{
 		"transit/keys/three": map[string]any{"keys": map[string]any{"1": version(texts[0]), "2": version(texts[1]), "10": version(texts[2])}, "latest_version": 10},
-		"transit/keys/young": map[string]any{"keys": map[string]any{"1": version(texts[0]), "2": version(texts[1])}, "latest_version": 2, "min_decryption_version": 2},
-		"transit/keys/ed":    map[string]any{"keys": map[string]any{"1": map[string]any{"name": "ed25519", "public_key": base64.StdEncoding.EncodeToString(edwards)}}, "latest_version": 1},
+		"transit/keys/young": map[string]any{"keys": map[string]any{"1": version(texts[0]), "2": version(texts[1])}, "latest_version": 2,
+			"min_decryption_version": 2},
+		"transit/keys/ed": map[string]any{"keys": map[string]any{"1": map[string]any{"name": "ed25519", "public_key": base64.StdEncoding.EncodeToString(edwards)}},
+			"latest_version": 1},
 		"transit/keys/aes":   map[string]any{"keys": map[string]any{"1": 1700000000}, "latest_version": 1},
 		"transit/keys/none":  map[string]any{"keys": map[string]any{}},
 		"transit/keys/odd":   map[string]any{"keys": map[string]any{"x": version(texts[0])}},
@@ -110,8 +112,10 @@ func TestVaultGivesEveryVersionThatMayStillVerify(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, edwards, ed[0].Key)
 	for path, says := range map[string]string{
-		"transit/keys/aes": "symmetric", "transit/keys/none": "not a key of the transit engine", "transit/keys/odd": "not a number", "transit/keys/short": "malformed",
-		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing", "redirected": "redirects, which is not followed", "large": "larger than 1048576 bytes", "a/../b": "one of dots", "/": "an empty part",
+		"transit/keys/aes": "symmetric", "transit/keys/none": "not a key of the transit engine", "transit/keys/odd": "not a number",
+		"transit/keys/short": "malformed",
+		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing",
+		"redirected": "redirects, which is not followed", "large": "larger than 1048576 bytes", "a/../b": "one of dots", "/": "an empty part",
 	} {
 		_, err := read(path)
 		require.ErrorContains(t, err, says, path)
@@ -236,7 +240,8 @@ func TestTUFGivesTheTrustedRootAndNothingThatIsNotSigned(t *testing.T) {
 func TestARegionIsALabelOfTheRightForm(t *testing.T) {
 	for region, want := range map[string]bool{
 		"eu-central-1": true, "us-gov-west-1": true, "cn-north-1": true, "ap-southeast-12": true,
-		"": false, "evil.example": false, "eu-central-1.evil.example": false, "evil.example/": false, "eu-central-1@evil": false, "x#": false, "eu-central-1\n": false, "EU-CENTRAL-1": false,
+		"": false, "evil.example": false, "eu-central-1.evil.example": false, "evil.example/": false, "eu-central-1@evil": false, "x#": false,
+		"eu-central-1\n": false, "EU-CENTRAL-1": false,
 		"eu--1": false, "eu-central-": false, "127.0.0.1": false, "eu-central-1:8443": false, "localhost": false, "a-b-c-d-1": false,
 	} {
 		require.Equal(t, want, isRegion(region), "%q", region)
@@ -323,14 +328,22 @@ func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
 	}
 	for _, wrong := range []Source{
 		{Kind: Registry, Path: "ECR", Address: "registry.example.com"}, {Kind: Registry, Path: "ACR", Address: "azurecr.io.evil.example"},
-		{Kind: Registry, Path: "ECR", Address: "s3.amazonaws.com"}, {Kind: Registry, Path: "GAR", Address: "evilpkg.dev"}, {Kind: Registry, Path: "Other", Address: "x"},
-		{Kind: Registry, Path: "GAR", Address: "evilgcr.io"}, {Kind: Registry, Path: "GAR", Address: "-docker.pkg.dev"}, {Kind: Registry, Path: "GAR", Address: "a.b-docker.pkg.dev"},
-		{Kind: Registry, Path: "GAR", Address: "a.b.gcr.io"}, {Kind: Registry, Path: "GAR", Address: "eu.gcr.io:444"}, {Kind: Registry, Path: "ACR", Address: "a.b.azurecr.io"},
-		{Kind: Registry, Path: "GHCR", Address: "evil.ghcr.io"}, {Kind: Registry, Path: "GHCR", Address: "ghcr.io:444"}, {Kind: Registry, Path: "GHCR", Address: "ghcr.io.evil.example"},
-		{Kind: Registry, Path: "ACR", Address: ".azurecr.io"}, {Kind: Registry, Path: "ACR", Address: "x@team.azurecr.io"}, {Kind: Registry, Path: "ACR", Address: "evil.example/.azurecr.io"},
-		{Kind: Registry, Path: "ECR", Address: "1.dkr.ecr.eu-central-1.amazonaws.com"}, {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.evil.example/.amazonaws.com"},
-		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.evil.example.amazonaws.com"}, {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com.cn"},
-		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.evil.amazonaws.com"}, {Kind: Registry, Path: "ECR", Address: "x.123456789012.dkr.ecr.eu-central-1.amazonaws.com"},
+		{Kind: Registry, Path: "ECR", Address: "s3.amazonaws.com"}, {Kind: Registry, Path: "GAR", Address: "evilpkg.dev"},
+		{Kind: Registry, Path: "Other", Address: "x"},
+		{Kind: Registry, Path: "GAR", Address: "evilgcr.io"}, {Kind: Registry, Path: "GAR", Address: "-docker.pkg.dev"},
+		{Kind: Registry, Path: "GAR", Address: "a.b-docker.pkg.dev"},
+		{Kind: Registry, Path: "GAR", Address: "a.b.gcr.io"}, {Kind: Registry, Path: "GAR", Address: "eu.gcr.io:444"},
+		{Kind: Registry, Path: "ACR", Address: "a.b.azurecr.io"},
+		{Kind: Registry, Path: "GHCR", Address: "evil.ghcr.io"}, {Kind: Registry, Path: "GHCR", Address: "ghcr.io:444"},
+		{Kind: Registry, Path: "GHCR", Address: "ghcr.io.evil.example"},
+		{Kind: Registry, Path: "ACR", Address: ".azurecr.io"}, {Kind: Registry, Path: "ACR", Address: "x@team.azurecr.io"},
+		{Kind: Registry, Path: "ACR", Address: "evil.example/.azurecr.io"},
+		{Kind: Registry, Path: "ECR", Address: "1.dkr.ecr.eu-central-1.amazonaws.com"},
+		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.evil.example/.amazonaws.com"},
+		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.evil.example.amazonaws.com"},
+		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com.cn"},
+		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.evil.amazonaws.com"},
+		{Kind: Registry, Path: "ECR", Address: "x.123456789012.dkr.ecr.eu-central-1.amazonaws.com"},
 	} {
 		_, err := network{}.fetchRegistry(t.Context(), wrong)
 		says := "is not a host of " + wrong.Path

@@ -148,7 +148,8 @@ func CopyTUF(ctx context.Context, from TUFRepository) (TUFCopy, error) {
 	case err != nil:
 		return TUFCopy{}, fmt.Errorf("read the TUF repository: %w", shown(err))
 	case len(copied.TrustedRoot) > maxContent:
-		return TUFCopy{}, fmt.Errorf("read the TUF repository: its %s has %d bytes, the limit is %d", trustedRootTarget, len(copied.TrustedRoot), maxContent)
+		return TUFCopy{},
+			fmt.Errorf("read the TUF repository: its %s has %d bytes, the limit is %d", trustedRootTarget, len(copied.TrustedRoot), maxContent)
 	}
 	return copied, nil
 }
@@ -219,7 +220,8 @@ func (r *recorded) DownloadFile(address string, limit int64, timeout time.Durati
 		return nil, err
 	}
 	// Targets lie below targets/, and their signers may call one root.json.
-	if match := regexp.MustCompile(roleFile).FindStringSubmatch(path.Base(address)); match != nil && path.Base(path.Dir(address)) != "targets" {
+	if match := regexp.MustCompile(roleFile).FindStringSubmatch(path.Base(address)); match != nil &&
+		path.Base(path.Dir(address)) != "targets" {
 		r.files[match[1]] = content
 	}
 	return content, nil

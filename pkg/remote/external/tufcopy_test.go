@@ -81,7 +81,8 @@ func TestADirectoryGivesNothingThatLiesOutsideOfIt(t *testing.T) {
 
 // The record of what was read is what the condition ExpiresSoon believes.
 func TestATargetIsNeverTakenForARole(t *testing.T) {
-	read := &recorded{from: files{os.DirFS(inDirectory(t, map[string][]byte{"targets/root.json": []byte("x"), "2.root.json": []byte("y")}))}, files: map[string][]byte{}}
+	read := &recorded{from: files{os.DirFS(inDirectory(t, map[string][]byte{"targets/root.json": []byte("x"), "2.root.json": []byte("y")}))},
+		files: map[string][]byte{}}
 	for _, name := range []string{"/2.root.json", "/targets/root.json"} {
 		_, err := read.DownloadFile(directoryAddress+name, 10, 0)
 		require.NoError(t, err)

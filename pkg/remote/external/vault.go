@@ -174,7 +174,8 @@ const defaultVaultMount = "kubernetes"
 
 // vaultLogin returns the header of requests to Vault: with the given token, or with one that
 // Vault issues to a ServiceAccount. leave revokes the issued one.
-func (n network) vaultLogin(ctx context.Context, client *egress.Client, server *url.URL, by Identity) (header http.Header, leave func(), err error) {
+func (n network) vaultLogin(ctx context.Context, client *egress.Client, server *url.URL,
+	by Identity) (header http.Header, leave func(), err error) {
 	header, leave = http.Header{"X-Vault-Request": {"true"}}, func() {}
 	if as, is := by.(account); is {
 		if as.federation.VaultNamespace != "" {

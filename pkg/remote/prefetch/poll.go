@@ -43,7 +43,8 @@ type PollOptions[O, K comparable] struct {
 // Poll returns a [Follow] that fetches repeatedly, within the limits of options. A panic in
 // fetch counts as a failure. fetch sets its own timeout, and must only return when everything
 // that it started has ended: until then it counts, even if nobody wants the key any more.
-func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, error), now func() time.Time, options PollOptions[O, K]) Follow[K, Fetched[V]] {
+func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, error), now func() time.Time,
+	options PollOptions[O, K]) Follow[K, Fetched[V]] {
 	if options.Refresh == nil {
 		options.Refresh = func(K) time.Duration { return defaultRefresh }
 	}

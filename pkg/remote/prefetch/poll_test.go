@@ -44,7 +44,8 @@ func (s *server) become(state string) (asked []time.Time) {
 }
 
 // fetched runs a Set that polls.
-func fetched(t *testing.T, fetch func(ctx context.Context, key string) (string, error), options PollOptions[string, string]) *Set[string, string, Fetched[string]] {
+func fetched(t *testing.T, fetch func(ctx context.Context, key string) (string, error),
+	options PollOptions[string, string]) *Set[string, string, Fetched[string]] {
 	t.Helper()
 	s := New[string](Poll(fetch, time.Now, options), time.Now, Options[Fetched[string]]{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +59,8 @@ func fetched(t *testing.T, fetch func(ctx context.Context, key string) (string, 
 func TestRetriesDoubleUpToACapAndStartAgainAfterASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := &server{state: "down"}
-		s := fetched(t, far.fetch, PollOptions[string, string]{FirstRetry: time.Second, LastRetry: 20 * time.Second, Refresh: func(string) time.Duration { return time.Hour }})
+		s := fetched(t, far.fetch,
+			PollOptions[string, string]{FirstRetry: time.Second, LastRetry: 20 * time.Second, Refresh: func(string) time.Duration { return time.Hour }})
 		s.Want("a", []string{"key"})
 		time.Sleep(2 * time.Minute)
 		requirePauses(t, far.become("up"), 1, 2, 4, 8, 16, 20, 20)

@@ -175,11 +175,14 @@ func NewClient(options Options) *Client {
 			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
 		paces: otter.Must(&otter.Options[verify.Account, *pace]{MaximumSize: maxHosts,
 			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *pace](time.Minute)}),
-		apis:     otter.Must(&otter.Options[apiKey, bool]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, bool](capabilityLifetime)}),
-		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
-		hosts:    inUse[string, *fair.Turns[verify.Account]]{idle: otter.Must(&otter.Options[string, *fair.Turns[verify.Account]]{MaximumSize: maxHosts})},
-		shared:   inUse[sharedKey, *shared]{idle: otter.Must(&otter.Options[sharedKey, *shared]{MaximumSize: maxHosts})},
-		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
+		apis: otter.Must(&otter.Options[apiKey, bool]{MaximumSize: maxHosts,
+			ExpiryCalculator: otter.ExpiryWriting[apiKey, bool](capabilityLifetime)}),
+		memory: fair.NewGate[verify.Account](maxAnswersBytes),
+		hosts: inUse[string,
+			*fair.Turns[verify.Account]]{idle: otter.Must(&otter.Options[string, *fair.Turns[verify.Account]]{MaximumSize: maxHosts})},
+		shared: inUse[sharedKey, *shared]{idle: otter.Must(&otter.Options[sharedKey, *shared]{MaximumSize: maxHosts})},
+		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts,
+			ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}
 }
 

@@ -65,7 +65,8 @@ func ParseDockerConfig(text []byte) (logins Logins, ignored []string, err error)
 		ignored = append(ignored, fmt.Sprintf("%d more entries are ignored", more))
 	}
 	if isSet(config.CredsStore) || isSet(config.CredHelpers) {
-		ignored = append(ignored, "credsStore and credHelpers are ignored: a helper is a program that cannot be run here; put the credential itself into auths")
+		ignored = append(ignored, "credsStore and credHelpers are ignored: a helper is a program that cannot be run here; put the credential "+
+			"itself into auths")
 	}
 	return logins, ignored, nil
 }

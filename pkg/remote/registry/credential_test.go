@@ -45,48 +45,56 @@ func TestLoginsAreThoseThatAKubeletTriesInItsOrder(t *testing.T) {
 		host, path string
 		users      []string
 	}{
-		"the host":                             {`"r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"elsewhere":                            {`"s.example.com": ` + auth("a"), "r.example.com", "org/app", []string{""}},
-		"none":                                 {``, "r.example.com", "org/app", []string{""}},
-		"an empty entry is nobody":             {`"r.example.com": {}`, "r.example.com", "org/app", []string{""}},
-		"an empty entry beside a path":         {`"r.example.com": {}, "r.example.com/org": ` + auth("a"), "r.example.com", "org/app", []string{"a", ""}},
-		"null is an empty entry":               {`"r.example.com": null`, "r.example.com", "org/app", []string{""}},
-		"a path":                               {`"r.example.com/org": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"the path of others":                   {`"r.example.com/org": ` + auth("a"), "r.example.com", "other/app", []string{""}},
-		"a path is a prefix, not a folder":     {`"r.example.com/org": ` + auth("a"), "r.example.com", "organisation/app", []string{"a"}},
-		"the whole repository":                 {`"r.example.com/org/app": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"longer paths first":                   {`"r.example.com": ` + auth("a") + `, "r.example.com/org/app": ` + auth("c") + `, "r.example.com/org": ` + auth("b"), "r.example.com", "org/app", []string{"c", "b", "a"}},
-		"a scheme":                             {`"https://r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"a scheme without TLS":                 {`"http://r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"Docker's path":                        {`"https://r.example.com/v1/": ` + auth("a") + `, "https://s.example.com/v2/": ` + auth("b"), "r.example.com", "org/app", []string{"a"}},
-		"Docker's path without a slash":        {`"https://r.example.com/v2": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"Docker's path and one":                {`"https://r.example.com/v2/org": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"the port of HTTPS":                    {`"r.example.com:443": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"another port":                         {`"r.example.com:5000": ` + auth("a"), "r.example.com", "org/app", []string{""}},
-		"its port":                             {`"r.example.com:5000": ` + auth("a"), "r.example.com:5000", "org/app", []string{"a"}},
-		"capitals":                             {`"R.Example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"a wildcard":                           {`"*.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"a wildcard is for one label":          {`"*.com": ` + auth("a"), "r.example.com", "org/app", []string{""}},
-		"a wildcard within a label":            {`"*-docker.pkg.dev/project": ` + auth("a"), "europe-docker.pkg.dev", "project/app", []string{"a"}},
-		"a wildcard for nothing":               {`"r*.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"two wildcards in a label":             {`"*g*st*.example.com": ` + auth("a"), "registry-1.example.com", "org/app", []string{"a"}},
-		"two wildcards in another label":       {`"*g*sts*.example.com": ` + auth("a"), "registry-1.example.com", "org/app", []string{""}},
-		"what a wildcard needs twice":          {`"ab*ba.example.com": ` + auth("a"), "aba.example.com", "org/app", []string{""}},
-		"a wildcard after the name":            {`"*.example.com": ` + auth("b") + `, "r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a", "b"}},
-		"a wildcard has no port":               {`"*.example.com": ` + auth("a"), "r.example.com:5000", "org/app", []string{""}},
-		"one user twice":                       {`"r.example.com": ` + auth("a") + `, "r.example.com/org": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
-		"Docker Hub":                           {`"https://index.docker.io/v1/": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
-		"Docker Hub by its name first":         {`"https://index.docker.io/v1/": ` + auth("b") + `, "docker.io": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
-		"Docker Hub by its other names":        {`"registry-1.docker.io": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
-		"Docker Hub by its other names last":   {`"registry-1.docker.io": ` + auth("b") + `, "index.docker.io": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
-		"Docker Hub in capitals with a port":   {`"DOCKER.io:443": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
-		"Docker Hub's API":                     {`"https://registry.hub.docker.com/v2/": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
-		"Docker Hub for another host":          {`"https://index.docker.io/v1/": ` + auth("a"), "r.example.com", "library/app", []string{""}},
-		"auth beside a user name":              {`"r.example.com": {"username": "b", "password": "p", "auth": "` + base64.StdEncoding.EncodeToString([]byte("a:secret")) + `"}`, "r.example.com", "org/app", []string{"a"}},
-		"auth without padding":                 {`"r.example.com": {"auth": "` + strings.TrimRight(base64.StdEncoding.EncodeToString([]byte("robo:secret")), "=") + `"}`, "r.example.com", "org/app", []string{"robo"}},
-		"auth with line ends":                  {`"r.example.com": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("robo:secret")) + `\n"}`, "r.example.com", "org/app", []string{"robo"}},
-		"names of fields in capitals":          {`"r.example.com": {"Username": "a", "Password": "p"}`, "r.example.com", "org/app", []string{"a"}},
-		"a field that nobody knows":            {`"r.example.com": {"username": "a", "password": "p", "email": null, "x": [1]}`, "r.example.com", "org/app", []string{"a"}},
+		"the host":                         {`"r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"elsewhere":                        {`"s.example.com": ` + auth("a"), "r.example.com", "org/app", []string{""}},
+		"none":                             {``, "r.example.com", "org/app", []string{""}},
+		"an empty entry is nobody":         {`"r.example.com": {}`, "r.example.com", "org/app", []string{""}},
+		"an empty entry beside a path":     {`"r.example.com": {}, "r.example.com/org": ` + auth("a"), "r.example.com", "org/app", []string{"a", ""}},
+		"null is an empty entry":           {`"r.example.com": null`, "r.example.com", "org/app", []string{""}},
+		"a path":                           {`"r.example.com/org": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"the path of others":               {`"r.example.com/org": ` + auth("a"), "r.example.com", "other/app", []string{""}},
+		"a path is a prefix, not a folder": {`"r.example.com/org": ` + auth("a"), "r.example.com", "organisation/app", []string{"a"}},
+		"the whole repository":             {`"r.example.com/org/app": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"longer paths first": {`"r.example.com": ` + auth("a") + `, "r.example.com/org/app": ` + auth("c") + `, "r.example.com/org": ` + auth("b"),
+			"r.example.com", "org/app", []string{"c", "b", "a"}},
+		"a scheme":             {`"https://r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"a scheme without TLS": {`"http://r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"Docker's path": {`"https://r.example.com/v1/": ` + auth("a") + `, "https://s.example.com/v2/": ` + auth("b"), "r.example.com",
+			"org/app", []string{"a"}},
+		"Docker's path without a slash":  {`"https://r.example.com/v2": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"Docker's path and one":          {`"https://r.example.com/v2/org": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"the port of HTTPS":              {`"r.example.com:443": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"another port":                   {`"r.example.com:5000": ` + auth("a"), "r.example.com", "org/app", []string{""}},
+		"its port":                       {`"r.example.com:5000": ` + auth("a"), "r.example.com:5000", "org/app", []string{"a"}},
+		"capitals":                       {`"R.Example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"a wildcard":                     {`"*.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"a wildcard is for one label":    {`"*.com": ` + auth("a"), "r.example.com", "org/app", []string{""}},
+		"a wildcard within a label":      {`"*-docker.pkg.dev/project": ` + auth("a"), "europe-docker.pkg.dev", "project/app", []string{"a"}},
+		"a wildcard for nothing":         {`"r*.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"two wildcards in a label":       {`"*g*st*.example.com": ` + auth("a"), "registry-1.example.com", "org/app", []string{"a"}},
+		"two wildcards in another label": {`"*g*sts*.example.com": ` + auth("a"), "registry-1.example.com", "org/app", []string{""}},
+		"what a wildcard needs twice":    {`"ab*ba.example.com": ` + auth("a"), "aba.example.com", "org/app", []string{""}},
+		"a wildcard after the name":      {`"*.example.com": ` + auth("b") + `, "r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a", "b"}},
+		"a wildcard has no port":         {`"*.example.com": ` + auth("a"), "r.example.com:5000", "org/app", []string{""}},
+		"one user twice":                 {`"r.example.com": ` + auth("a") + `, "r.example.com/org": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"Docker Hub":                     {`"https://index.docker.io/v1/": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
+		"Docker Hub by its name first": {`"https://index.docker.io/v1/": ` + auth("b") + `, "docker.io": ` + auth("a"), "docker.io",
+			"library/app", []string{"a"}},
+		"Docker Hub by its other names": {`"registry-1.docker.io": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
+		"Docker Hub by its other names last": {`"registry-1.docker.io": ` + auth("b") + `, "index.docker.io": ` + auth("a"), "docker.io",
+			"library/app", []string{"a"}},
+		"Docker Hub in capitals with a port": {`"DOCKER.io:443": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
+		"Docker Hub's API":                   {`"https://registry.hub.docker.com/v2/": ` + auth("a"), "docker.io", "library/app", []string{"a"}},
+		"Docker Hub for another host":        {`"https://index.docker.io/v1/": ` + auth("a"), "r.example.com", "library/app", []string{""}},
+		"auth beside a user name": {`"r.example.com": {"username": "b", "password": "p", "auth": "` +
+			base64.StdEncoding.EncodeToString([]byte("a:secret")) + `"}`, "r.example.com", "org/app", []string{"a"}},
+		"auth without padding": {`"r.example.com": {"auth": "` + strings.TrimRight(base64.StdEncoding.EncodeToString([]byte("robo:secret")), "=") +
+			`"}`, "r.example.com", "org/app", []string{"robo"}},
+		"auth with line ends": {`"r.example.com": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("robo:secret")) + `\n"}`, "r.example.com",
+			"org/app", []string{"robo"}},
+		"names of fields in capitals": {`"r.example.com": {"Username": "a", "Password": "p"}`, "r.example.com", "org/app", []string{"a"}},
+		"a field that nobody knows": {`"r.example.com": {"username": "a", "password": "p", "email": null, "x": [1]}`, "r.example.com",
+			"org/app", []string{"a"}},
 		"an address":                           {`"10.0.0.1:5000": ` + auth("a"), "10.0.0.1:5000", "org/app", []string{"a"}},
 		"an address of version 6":              {`"[2001:db8::1]:5000": ` + auth("a"), "[2001:db8::1]:5000", "org/app", []string{"a"}},
 		"an address of version 6, port HTTPS":  {`"[2001:db8::1]": ` + auth("a"), "[2001:db8::1]", "org/app", []string{"a"}},
@@ -230,7 +238,9 @@ func TestAKeyWithWildcardsIsForHostsThatTheStoreNames(t *testing.T) {
 func TestAListIsOnlyCompleteIfItsLoginMayRead(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)
-	const listed = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":7}]}`
+	const listed = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json",` +
+		`"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",` +
+		`"size":7}]}`
 	for path, answer := range map[string]func(user string) (int, string){
 		"/manifests/": func(user string) (int, string) {
 			if user == "reader" || user == "partial" {
@@ -301,7 +311,8 @@ func TestAListIsOnlyCompleteIfItsLoginMayRead(t *testing.T) {
 // FuzzPullSecrets holds that whatever is in a pull secret, it is read or refused without telling a password, and that
 // no login goes to a host that its key does not name.
 func FuzzPullSecrets(f *testing.F) {
-	for _, key := range []string{"r.example.com", "https://r.example.com/v1/", "*.example.com", "r.example.com/org", "index.docker.io", "[::1]:5000", "a[.b", "%zz", "", "*", "*.*.*", "https://user:hunter2@r.example.com"} {
+	for _, key := range []string{"r.example.com", "https://r.example.com/v1/", "*.example.com", "r.example.com/org", "index.docker.io", "[::1]:5000", "a[.b",
+		"%zz", "", "*", "*.*.*", "https://user:hunter2@r.example.com"} {
 		f.Add(key, `{"auth": "dTpwYXNz"}`, "r.example.com", "org/app")
 	}
 	f.Fuzz(func(t *testing.T, key, entry, host, repository string) {
@@ -357,7 +368,9 @@ func TestARefusedLoginIsSaidToBeOneAndWhoRenewsIt(t *testing.T) {
 		{Kind: "Store", Namespace: "team-a", Name: "own"}: "renew the login for HOST that Store team-a/own uses, or let it read HOST/app",
 		{Kind: "ClusterStore", Name: "platform"}:          "ask a cluster admin to renew the login for HOST that ClusterStore platform uses, or let it read HOST/app",
 	} {
-		access := registry.Access{Namespace: "team-a", Hosts: plain(h.Host()), Stores: []registry.Store{{Source: source, Registries: []string{h.Host()}, Logins: loginFor(h.Host(), registry.Credential{Username: "u", Password: "wrong"})}}}
+		access := registry.Access{Namespace: "team-a", Hosts: plain(h.Host()),
+			Stores: []registry.Store{
+				{Source: source, Registries: []string{h.Host()}, Logins: loginFor(h.Host(), registry.Credential{Username: "u", Password: "wrong"})}}}
 		_, err := session(t, registry.Options{}, access).Resolve(t.Context(), parse(t, h.Host()+"/app:v1"))
 		found := verify.FindingOf(err)
 		require.Equal(t, policy.ReasonAccessDenied, found.Reason)

@@ -78,7 +78,8 @@ func TestAnAnswerThatIsCutOffProvesNothing(t *testing.T) {
 	manifestHeader := "Content-Type: " + ocispec.MediaTypeImageManifest + "\nDocker-Content-Digest: " + digest.FromString(manifest).String()
 	indexHeader := "Content-Type: " + ocispec.MediaTypeImageIndex
 	fetchManifest := func(ctx context.Context, s first, ref image.Reference) error {
-		_, err := s.Fetch(ctx, ref, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString(manifest), Size: int64(len(manifest))}, 1024)
+		_, err := s.Fetch(ctx, ref, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString(manifest), Size: int64(len(manifest))},
+			1024)
 		return err
 	}
 	cases := map[string]struct {
@@ -86,24 +87,25 @@ func TestAnAnswerThatIsCutOffProvesNothing(t *testing.T) {
 		cut     http.HandlerFunc
 		call    func(context.Context, first, image.Reference) error
 	}{
-		"a blob, before its first byte":     {blobs, cutAfter(200, octets+sized(len(blob)), ""), fetch(7)},
-		"a blob":                            {blobs, cutAfter(200, octets+sized(len(blob)), blob[:3]), fetch(7)},
-		"a blob of unknown length":          {blobs, cutAfter(200, octets, blob[:3]), fetch(7)},
-		"a blob, after its last byte":       {blobs, cutAfter(200, octets, blob), fetch(7)},
-		"a blob of other content, at once":  {blobs, cutAfter(200, octets, "forged!"), fetch(7)},
-		"a blob, no answer at all":          {blobs, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, fetch(7)},
-		"a manifest":                        {`^GET .*/manifests/sha256:`, cutAfter(200, manifestHeader+sized(len(manifest)), manifest[:5]), fetchManifest},
-		"a manifest, of unknown length":     {`^GET .*/manifests/sha256:`, cutAfter(200, manifestHeader, manifest[:5]), fetchManifest},
-		"a signature tag":                   {`^GET .*\.sig$`, cutAfter(200, manifestHeader+sized(len(manifest)), manifest[:5]), list},
-		"a signature tag, without a digest": {`^GET .*\.sig$`, cutAfter(200, "Content-Type: "+ocispec.MediaTypeImageManifest+sized(len(manifest)), manifest[:5]), list},
-		"a list":                            {`^GET .*/referrers/`, cutAfter(200, indexHeader+sized(len(index)), index[:40]), list},
-		"a list, of unknown length":         {`^GET .*/referrers/`, cutAfter(200, indexHeader, index[:40]), list},
-		"the second page":                   {`^GET .*n=2$`, cutAfter(200, indexHeader, index[:40]), list},
-		"the fallback tag":                  {fallbackTag, cutAfter(200, indexHeader+sized(len(index)), index[:40]), listByTag},
-		"a token":                           {tokens, cutAfter(200, "Content-Type: application/json", `{"token":"`), fetch(7)},
-		"a resolution":                      {`^HEAD .*/manifests/v1`, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, resolve},
-		"a resolution by GET":               {getTag, cutAfter(200, manifestHeader+sized(len(manifest)), manifest[:5]), resolve},
-		"an error":                          {blobs, cutAfter(500, octets, `{"errors":[`), fetch(7)},
+		"a blob, before its first byte":    {blobs, cutAfter(200, octets+sized(len(blob)), ""), fetch(7)},
+		"a blob":                           {blobs, cutAfter(200, octets+sized(len(blob)), blob[:3]), fetch(7)},
+		"a blob of unknown length":         {blobs, cutAfter(200, octets, blob[:3]), fetch(7)},
+		"a blob, after its last byte":      {blobs, cutAfter(200, octets, blob), fetch(7)},
+		"a blob of other content, at once": {blobs, cutAfter(200, octets, "forged!"), fetch(7)},
+		"a blob, no answer at all":         {blobs, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, fetch(7)},
+		"a manifest":                       {`^GET .*/manifests/sha256:`, cutAfter(200, manifestHeader+sized(len(manifest)), manifest[:5]), fetchManifest},
+		"a manifest, of unknown length":    {`^GET .*/manifests/sha256:`, cutAfter(200, manifestHeader, manifest[:5]), fetchManifest},
+		"a signature tag":                  {`^GET .*\.sig$`, cutAfter(200, manifestHeader+sized(len(manifest)), manifest[:5]), list},
+		"a signature tag, " +
+			"without a digest": {`^GET .*\.sig$`, cutAfter(200, "Content-Type: "+ocispec.MediaTypeImageManifest+sized(len(manifest)), manifest[:5]), list},
+		"a list":                    {`^GET .*/referrers/`, cutAfter(200, indexHeader+sized(len(index)), index[:40]), list},
+		"a list, of unknown length": {`^GET .*/referrers/`, cutAfter(200, indexHeader, index[:40]), list},
+		"the second page":           {`^GET .*n=2$`, cutAfter(200, indexHeader, index[:40]), list},
+		"the fallback tag":          {fallbackTag, cutAfter(200, indexHeader+sized(len(index)), index[:40]), listByTag},
+		"a token":                   {tokens, cutAfter(200, "Content-Type: application/json", `{"token":"`), fetch(7)},
+		"a resolution":              {`^HEAD .*/manifests/v1`, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, resolve},
+		"a resolution by GET":       {getTag, cutAfter(200, manifestHeader+sized(len(manifest)), manifest[:5]), resolve},
+		"an error":                  {blobs, cutAfter(500, octets, `{"errors":[`), fetch(7)},
 	}
 	for name, c := range cases {
 		for _, http2 := range []bool{false, true} {

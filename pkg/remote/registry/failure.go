@@ -179,7 +179,8 @@ func refusedCertificate(err error) bool {
 
 // mismatch is the error for content with another digest than requested.
 func mismatch(want, got digest.Digest) error {
-	return verify.PermanentWith(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: asked for %s, got %s", want, got),
+	return verify.PermanentWith(policy.ReasonContentMismatch,
+		fmt.Errorf("the content is not what its digest says: asked for %s, got %s", want, got),
 		"repair the registry, or the proxy in front of it")
 }
 
@@ -209,7 +210,8 @@ func explain(err error, doing, host string) error {
 // gave up.
 func ownFault(err error) bool {
 	var response *errcode.ErrorResponse
-	return !errors.As(err, &response) && slices.ContainsFunc([]error{errMemory, errPace, fair.ErrQueueFull, context.Canceled}, func(own error) bool { return errors.Is(err, own) })
+	return !errors.As(err, &response) &&
+		slices.ContainsFunc([]error{errMemory, errPace, fair.ErrQueueFull, context.Canceled}, func(own error) bool { return errors.Is(err, own) })
 }
 
 // remedy says what to do about a failure that a retry would repeat.
@@ -261,7 +263,8 @@ func permanentCause(err error, host string) (reason policy.Reason, text string) 
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return policy.ReasonAccessDenied, host + " asks for a user name and password, and no Store gives any"
 	case errors.Is(err, egress.ErrAddress):
-		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrAddress.Error() + ", and no ClusterStore lists it under registries"
+		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrAddress.Error() +
+			", and no ClusterStore lists it under registries"
 	case errors.Is(err, egress.ErrMetadata):
 		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrMetadata.Error()
 	case errors.Is(err, content.ErrMismatchedDigest):

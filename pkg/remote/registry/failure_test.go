@@ -124,7 +124,8 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 		"a private address":           {h.Host(), nil, policy.ReasonForbidden, "ClusterStore", ""},
 		"a name on a private address": {strings.Replace(h.Host(), "127.0.0.1", "localhost", 1), nil, policy.ReasonForbidden, "ClusterStore", ""},
 		"a name that does not exist":  {"registry.invalid", nil, "transient", ": the host name registry.invalid does not resolve in DNS", ""},
-		"nobody listens":              {closed.Host(), plain(closed.Host()), "transient", closed.Host() + " refuses the connection: nothing listens there", policy.RemedyStart},
+		"nobody listens": {closed.Host(), plain(closed.Host()), "transient", closed.Host() + " refuses the connection: nothing listens there",
+			policy.RemedyStart},
 		"no TLS": {h.Host(), map[string]registry.HostRule{h.Host(): {Private: true}}, "transient",
 			h.Host() + " speaks plain HTTP, without TLS", policy.RemedyServeTLS},
 		"garbage for a handshake": {garbage, map[string]registry.HostRule{garbage: {Private: true}}, "transient",
@@ -240,7 +241,8 @@ func TestAShorterSignatureManifestIsNoMismatch(t *testing.T) {
 		if err != nil {
 			return
 		}
-		_, _ = fmt.Fprintf(buffered, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nDocker-Content-Digest: %s\r\n\r\n%s", ocispec.MediaTypeImageManifest, digest.FromString(manifest), sent)
+		_, _ = fmt.Fprintf(buffered, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nDocker-Content-Digest: %s\r\n\r\n%s", ocispec.MediaTypeImageManifest,
+			digest.FromString(manifest), sent)
 		_ = buffered.Flush()
 		_ = connection.Close()
 	})

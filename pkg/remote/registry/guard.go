@@ -125,7 +125,8 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 
 // turn waits for a connection to the host, and before that until a shared pause has ended and
 // the shared rate admits the request. The caller leaves the turn.
-func (g *guard) turn(ctx context.Context, host string, turns *fair.Turns[verify.Account], shared *shared) (*fair.Turn[verify.Account], error) {
+func (g *guard) turn(ctx context.Context, host string, turns *fair.Turns[verify.Account],
+	shared *shared) (*fair.Turn[verify.Account], error) {
 	account := g.session.access.account()
 	for {
 		if err := shared.enter(ctx, account); err != nil {
@@ -148,7 +149,8 @@ func (g *guard) permit(req *http.Request, host string) error {
 	case "https":
 	case "http":
 		if rule, _ := g.session.access.rule(host); !rule.PlainHTTP {
-			return verify.PermanentWith(policy.ReasonForbidden, fmt.Errorf("%s would be reached without TLS", host), "use a registry with TLS; only a ClusterStore with insecurePlainHTTP permits another")
+			return verify.PermanentWith(policy.ReasonForbidden, fmt.Errorf("%s would be reached without TLS", host),
+				"use a registry with TLS; only a ClusterStore with insecurePlainHTTP permits another")
 		}
 	default:
 		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s uses the scheme %.20q", host, req.URL.Scheme))

@@ -120,7 +120,8 @@ func (p *location) of(ref image.Reference, text string) string {
 func (p *location) explain(err error, doing string) error {
 	err = explain(err, doing, p.at.Host)
 	if p.role == verify.RoleMirror && verify.HasReason(err, policy.ReasonNotFound) {
-		return verify.PermanentWith(policy.ReasonNotFound, err, "copy the image to the mirror, or set fallback: Origin for a mirror in the Store that names it; landwaiter verify --explain --compare-origin says whether the origin has it")
+		return verify.PermanentWith(policy.ReasonNotFound, err, "copy the image to the mirror, or set fallback: Origin for a mirror in the "+
+			"Store that names it; landwaiter verify --explain --compare-origin says whether the origin has it")
 	}
 	return p.withoutLogin(err)
 }
@@ -132,9 +133,12 @@ func (p *location) withoutLogin(err error) error {
 	if !errors.As(err, &refused) || p.credential != (Credential{}) || refused.Remediation != withLogin(p.at.Host) {
 		return err
 	}
-	why, fix := "no Store lists "+p.at.Host, "ask an admin of the namespace for a Store that lists "+p.at.Host+" and has its pull secret in imagePullSecrets"
+	why, fix := "no Store lists "+p.at.Host, "ask an admin of the namespace for a Store that lists "+p.at.Host+
+		" and has its pull secret in imagePullSecrets"
 	if store := p.store.Source; store != (policy.ObjectRef{}) {
-		why, fix = store.String()+" has none for "+p.at.Name(), store.Owner("add a pull secret for "+p.at.Host+" to imagePullSecrets of "+store.String())
+		why, fix = store.String()+" has none for "+p.at.Name(),
+			store.Owner("add a pull secret for "+p.at.Host+" to imagePullSecrets of "+store.String())
 	}
-	return verify.PermanentWith(refused.Reason, fmt.Errorf("%w: only the login of a Store counts, not the pull secrets of pods, and %s", err, why), fix)
+	return verify.PermanentWith(refused.Reason,
+		fmt.Errorf("%w: only the login of a Store counts, not the pull secrets of pods, and %s", err, why), fix)
 }

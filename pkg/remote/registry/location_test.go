@@ -43,10 +43,12 @@ func TestARepositoryThatDoesNotExistHoldsNothingUnlessItIsTheImagesOwn(t *testin
 		why        policy.Reason
 		whyAtOwner policy.Reason
 	}{
-		"it does not exist":                       {routes: nil, whyAtOwner: policy.ReasonNotFound},
-		"it does, for the tag":                    {routes: map[string]http.HandlerFunc{fallback: index("signature")}, found: 1, whyAtOwner: policy.ReasonNotFound},
-		"the tag of referrers is down":            {routes: map[string]http.HandlerFunc{fallback: answerWith(http.StatusBadGateway, "")}, why: "transient", whyAtOwner: policy.ReasonNotFound},
-		"it refuses access":                       {routes: map[string]http.HandlerFunc{"/v2/signatures/referrers/": answerWith(http.StatusForbidden, "")}, why: policy.ReasonAccessDenied, whyAtOwner: policy.ReasonAccessDenied},
+		"it does not exist":    {routes: nil, whyAtOwner: policy.ReasonNotFound},
+		"it does, for the tag": {routes: map[string]http.HandlerFunc{fallback: index("signature")}, found: 1, whyAtOwner: policy.ReasonNotFound},
+		"the tag of referrers is down": {routes: map[string]http.HandlerFunc{fallback: answerWith(http.StatusBadGateway, "")}, why: "transient",
+			whyAtOwner: policy.ReasonNotFound},
+		"it refuses access": {routes: map[string]http.HandlerFunc{"/v2/signatures/referrers/": answerWith(http.StatusForbidden, "")},
+			why: policy.ReasonAccessDenied, whyAtOwner: policy.ReasonAccessDenied},
 		"it says so without the code of a reason": {routes: map[string]http.HandlerFunc{"/v2/signatures/referrers/": answerWith(http.StatusNotFound, plainNotFound)}},
 	} {
 		for known, repository := range map[string]string{"by the first request": "", "after the host showed its API": "other"} {
@@ -95,9 +97,12 @@ func TestARefusalWithoutALoginSaysWhereLoginsComeFrom(t *testing.T) {
 		stores    func(host string) []registry.Store
 		says, fix string // HOST stands for the host
 	}{
-		"no Store":                  {func(string) []registry.Store { return nil }, "and no Store lists HOST", "ask an admin of the namespace for a Store that lists HOST"},
-		"a Store without a login":   {func(h string) []registry.Store { return []registry.Store{{Source: own, Registries: []string{h}}} }, "and Store team-a/own has none for HOST/app", "add a pull secret for HOST to imagePullSecrets of Store team-a/own"},
-		"the cluster's without one": {func(h string) []registry.Store { return []registry.Store{{Source: cluster, Registries: []string{h}}} }, "and ClusterStore main has none", "ask a cluster admin to add a pull secret"},
+		"no Store": {func(string) []registry.Store { return nil }, "and no Store lists HOST",
+			"ask an admin of the namespace for a Store that lists HOST"},
+		"a Store without a login": {func(h string) []registry.Store { return []registry.Store{{Source: own, Registries: []string{h}}} },
+			"and Store team-a/own has none for HOST/app", "add a pull secret for HOST to imagePullSecrets of Store team-a/own"},
+		"the cluster's without one": {func(h string) []registry.Store { return []registry.Store{{Source: cluster, Registries: []string{h}}} },
+			"and ClusterStore main has none", "ask a cluster admin to add a pull secret"},
 		"a Store with the wrong login": {func(h string) []registry.Store {
 			return []registry.Store{{Source: own, Registries: []string{h}, Logins: loginFor(h, registry.Credential{Username: "u", Password: "p"})}}
 		}, "HOST refuses access with the login of Store team-a/own", "renew the login for HOST that Store team-a/own uses"},

@@ -40,7 +40,8 @@ func NewLogin(key string, credential Credential) (Login, error) {
 		key = "https://" + key
 	}
 	at, err := url.Parse(key)
-	if err != nil || at.Host == "" || len(at.Host) > maxHostBytes || strings.ContainsFunc(at.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
+	if err != nil || at.Host == "" || len(at.Host) > maxHostBytes ||
+		strings.ContainsFunc(at.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return Login{}, errors.New("it is not for a registry host")
 	}
 	l := Login{Credential: credential, path: at.Path}
@@ -83,7 +84,8 @@ func (l Login) wild() bool { return strings.Contains(l.host, "*") }
 
 // matches reports whether the login applies to a repository at a host with a port.
 func (l Login) matches(host, port, repository string) bool {
-	return l.port == port && (l.path == "" || strings.HasPrefix("/"+repository, l.path)) && (l.host == host || l.wild() && matchesLabels(l.host, host))
+	return l.port == port && (l.path == "" || strings.HasPrefix("/"+repository, l.path)) &&
+		(l.host == host || l.wild() && matchesLabels(l.host, host))
 }
 
 // matchesLabels reports whether each label of a host matches the one of a pattern.

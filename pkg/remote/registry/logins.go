@@ -40,7 +40,8 @@ func (w *worked) set(repository string, login int) {
 // tryLogins calls f with each login of the location until one is not refused, as kubelets do. With absent, "not
 // found" counts as a refusal: registries return it to logins without read permission. With several logins, enough
 // decides whether the results of one are complete. If all are refused, the error has each cause.
-func tryLogins[T any](p *location, absent bool, f func(*location) (T, error), enough func(*location, T, error) (bool, error)) (value T, err error) {
+func tryLogins[T any](p *location, absent bool, f func(*location) (T, error),
+	enough func(*location, T, error) (bool, error)) (value T, err error) {
 	logins, more := p.store.Logins.For(p.at.Host, p.at.Repository, slices.Contains(p.store.Registries, p.at.Host))
 	if len(logins) == 1 {
 		as := *p
@@ -75,7 +76,8 @@ func refusal(err error, absent bool) bool {
 	if errors.As(err, &all) {
 		return !slices.ContainsFunc(all, func(err error) bool { return !refusal(err, absent) })
 	}
-	return verify.HasReason(err, policy.ReasonAccessDenied) || verify.HasReason(err, policy.ReasonUntrustedTokenServer) || absent && verify.HasReason(err, policy.ReasonNotFound)
+	return verify.HasReason(err, policy.ReasonAccessDenied) || verify.HasReason(err, policy.ReasonUntrustedTokenServer) || absent &&
+		verify.HasReason(err, policy.ReasonNotFound)
 }
 
 // loginRefused adds to a refusal that there was a login, whose it is and who can renew it. It does not name the
@@ -83,10 +85,12 @@ func refusal(err error, absent bool) bool {
 func (p *location) loginRefused(err error) error {
 	var refused *verify.PermanentError
 	store := p.store.Source
-	if !errors.As(err, &refused) || refused.Reason != policy.ReasonAccessDenied || p.credential == (Credential{}) || store == (policy.ObjectRef{}) {
+	if !errors.As(err, &refused) || refused.Reason != policy.ReasonAccessDenied || p.credential == (Credential{}) ||
+		store == (policy.ObjectRef{}) {
 		return err
 	}
-	return verify.PermanentWith(refused.Reason, fmt.Errorf("%w with the login of %s, which is wrong, has expired, or may not read %s", err, store, p.at.Name()),
+	return verify.PermanentWith(refused.Reason,
+		fmt.Errorf("%w with the login of %s, which is wrong, has expired, or may not read %s", err, store, p.at.Name()),
 		store.Owner(fmt.Sprintf("renew the login for %s that %s uses, or let it read %s", p.at.Host, store, p.at.Name())))
 }
 
@@ -116,7 +120,8 @@ func (p *location) allRefused(refusals []error, tried int, more bool) error {
 	}
 	remediation := permanent.Remediation
 	if permanent.Reason == policy.ReasonAccessDenied {
-		remediation = "correct the login for " + p.at.Name() + " in the pull secrets of the Store that applies, and remove those that are not for it"
+		remediation = "correct the login for " + p.at.Name() + " in the pull secrets of the Store that applies, and remove those " +
+			"that are not for it"
 	}
 	return verify.PermanentWith(permanent.Reason, fmt.Errorf("%w (%s)", err, text), remediation)
 }

@@ -48,7 +48,8 @@ func TestTheObserverIsToldWhatCameOfEachRequest(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, secure.Close()) })
 	closed := hostile.New()
 	closed.Close()
-	for path, status := range map[string]int{"ok": 200, "found": 302, "unauthorized": 401, "forbidden": 403, "missing": 404, "limited": 429, "strange": 418, "broken": 500} {
+	for path, status := range map[string]int{"ok": 200, "found": 302, "unauthorized": 401, "forbidden": 403, "missing": 404, "limited": 429, "strange": 418,
+		"broken": 500} {
 		h.Handle("", "/"+path+"/", hostile.Status(status, "Location: http://"+h.Host()+"/elsewhere"))
 	}
 	h.Handle("", "/slow/", func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })

@@ -49,7 +49,8 @@ type refusals struct {
 
 // newShared returns a shared without a pause. perSecond is the rate to which it recovers.
 func newShared(perSecond int) *shared {
-	return &shared{line: fair.RoundRobin[verify.Account](fair.Limits{Total: 1, Each: 1, Queue: maxQueue}), full: float64(perSecond), accounts: map[verify.Account]refusals{}}
+	return &shared{line: fair.RoundRobin[verify.Account](fair.Limits{Total: 1, Each: 1, Queue: maxQueue}), full: float64(perSecond),
+		accounts: map[verify.Account]refusals{}}
 }
 
 // shared returns the shared limits of a request, or nil for a request that only counts for its own

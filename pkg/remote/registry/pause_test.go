@@ -27,7 +27,8 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 	team := policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "hub"}
 	named := map[string]HostRule{host: {}}
 	of := func(access Access, place bool, store Store, host string) *shared {
-		found, leave := (&guard{session: &session{client: client, access: access}, origin: "registry.example.com", named: place, store: store, credential: firstOf(store)}).shared(host)
+		found, leave := (&guard{session: &session{client: client, access: access}, origin: "registry.example.com", named: place, store: store,
+			credential: firstOf(store)}).shared(host)
 		leave()
 		return found
 	}
@@ -50,11 +51,14 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 		"the place of a mirror that an admin named": {Access{Namespace: "team-b"}, true, Store{}, host, anonymous},
 		"a ClusterStore's login":                    {Access{Namespace: "team-b", Hosts: named}, false, Store{Source: cluster, Logins: login}, host, ofLogin},
 		"a team's own login":                        {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team, Logins: login}, host, nil},
-		"a team's own client certificate":           {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team, Registries: []string{host}, ClientCertificate: &tls.Certificate{}}, host, nil},
-		"a redirect from a host with a login":       {Access{Namespace: "team-a", Hosts: map[string]HostRule{"cdn.example.net": {}}}, false, Store{Source: team, Logins: login}, "cdn.example.net", elsewhere},
-		"a host that only a team's Store names":     {Access{Namespace: "team-a"}, false, Store{Source: team}, host, nil},
-		"a host that a pattern matches":             {Access{Namespace: "team-a", Patterns: []PatternRule{{Hosts: pattern(t, "*.example.com")}}}, false, Store{Source: cluster}, host, nil},
-		"a redirect from a mirror to any host":      {Access{Namespace: "team-a"}, true, Store{}, "cdn.example.net", nil},
+		"a team's own client certificate": {Access{Namespace: "team-a", Hosts: named}, false,
+			Store{Source: team, Registries: []string{host}, ClientCertificate: &tls.Certificate{}}, host, nil},
+		"a redirect from a host with a login": {Access{Namespace: "team-a", Hosts: map[string]HostRule{"cdn.example.net": {}}}, false,
+			Store{Source: team, Logins: login}, "cdn.example.net", elsewhere},
+		"a host that only a team's Store names": {Access{Namespace: "team-a"}, false, Store{Source: team}, host, nil},
+		"a host that a pattern matches": {Access{Namespace: "team-a", Patterns: []PatternRule{{Hosts: pattern(t, "*.example.com")}}}, false,
+			Store{Source: cluster}, host, nil},
+		"a redirect from a mirror to any host": {Access{Namespace: "team-a"}, true, Store{}, "cdn.example.net", nil},
 	} {
 		require.Same(t, c.want, of(c.access, c.place, c.store, c.host), name)
 	}

@@ -26,11 +26,13 @@ func pattern(t *testing.T, text string) image.HostPattern {
 
 func TestOnlyListedHostsAndThoseThatTheirStoreAddsUseAProxy(t *testing.T) {
 	environment := &egress.Environment{Proxy: &egress.Proxy{Address: "environment:3128"}, Bypass: egress.NewBypass(".direct.example")}
-	own := &Proxy{Own: &egress.Proxy{Address: "own:3128"}, Bypass: egress.NewBypass("near.example.com"), AdditionalHosts: []image.HostPattern{pattern(t, "*.cdn.example.net")}}
+	own := &Proxy{Own: &egress.Proxy{Address: "own:3128"}, Bypass: egress.NewBypass("near.example.com"),
+		AdditionalHosts: []image.HostPattern{pattern(t, "*.cdn.example.net")}}
 	access := Access{Hosts: map[string]HostRule{
 		"plain.example.com": {Private: true}, "own.example.com": {Private: true, Proxy: own}, "near.example.com": {Proxy: own}, "a.direct.example": {},
-		"http.example.com": {PlainHTTP: true}, "broken.example.com": {Proxy: &Proxy{Broken: verify.Permanent(policy.ReasonBrokenResource, errors.New("ClusterStore corp cannot be used"))}},
-		"more.example.com": {Proxy: &Proxy{AdditionalHosts: []image.HostPattern{pattern(t, "tokens.example.net")}}}, "docker.io": {}},
+		"http.example.com":   {PlainHTTP: true},
+		"broken.example.com": {Proxy: &Proxy{Broken: verify.Permanent(policy.ReasonBrokenResource, errors.New("ClusterStore corp cannot be used"))}},
+		"more.example.com":   {Proxy: &Proxy{AdditionalHosts: []image.HostPattern{pattern(t, "tokens.example.net")}}}, "docker.io": {}},
 		Patterns: []PatternRule{{Hosts: pattern(t, "*.corp.example.com"), Rule: HostRule{Private: true, Proxy: own}}}}
 	for _, c := range []struct{ origin, host, want string }{
 		{"plain.example.com", "plain.example.com", "environment:3128"},
@@ -76,7 +78,8 @@ func TestConnectionsAreNotSharedPastTheirCertificateOrProxy(t *testing.T) {
 	t.Cleanup(client.Close)
 	pools := []egress.Pool{{}, {Reach: egress.Private}, {Certificate: certificate()}, {Certificate: certificate()}, {Roots: authority.CertificatePEM},
 		{Proxy: &egress.Proxy{Address: "a:1"}}, {Proxy: &egress.Proxy{Address: "b:1"}}, {Proxy: &egress.Proxy{Address: "a:1", TLS: true}},
-		{Proxy: &egress.Proxy{Address: "a:1", Username: "x"}}, {Proxy: &egress.Proxy{Address: "a:1", Username: "x", Password: "y"}}, {Proxy: &egress.Proxy{Address: "a:1", Roots: authority.CertificatePEM}}}
+		{Proxy: &egress.Proxy{Address: "a:1", Username: "x"}}, {Proxy: &egress.Proxy{Address: "a:1", Username: "x", Password: "y"}},
+		{Proxy: &egress.Proxy{Address: "a:1", Roots: authority.CertificatePEM}}}
 	seen := map[*http.Transport]int{}
 	for i, pool := range pools {
 		transport, err := client.transport(pool)
@@ -146,7 +149,8 @@ func TestHostsOfAPatternAreNoTokenServersAndTeachNothingToOthers(t *testing.T) {
 	require.Equal(t, "u", userFor("a.corp.example.com"))
 	require.Equal(t, "v", userFor("b.corp.example.com"))
 	require.Empty(t, userFor("c.corp.example.com"))
-	require.NotEqual(t, apiKey{host: "a.corp.example.com"}, (&location{session: s, at: image.Reference{Host: "a.corp.example.com", Repository: "app"}}).apiKey(), "whoever names an image chooses the host")
+	require.NotEqual(t, apiKey{host: "a.corp.example.com"}, (&location{session: s, at: image.Reference{Host: "a.corp.example.com", Repository: "app"}}).apiKey(),
+		"whoever names an image chooses the host")
 	realm := &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {`Bearer realm="https://b.corp.example.com/token"`}}}
 	require.Error(t, g.checkChallenge("a.corp.example.com", realm))
 	require.NoError(t, g.permit(&http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: "https", Host: "b.corp.example.com"}}, "b.corp.example.com"))

@@ -26,7 +26,8 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 		return nil
 	}
 	if req := resp.Request; req != nil && req.Response != nil && host != g.origin && strings.HasPrefix(askedFor(req), "/v2/") {
-		return verify.PermanentWith(policy.ReasonAccessDenied, fmt.Errorf("%s redirects to %s, which asks for a login of its own", g.origin, host),
+		return verify.PermanentWith(policy.ReasonAccessDenied,
+			fmt.Errorf("%s redirects to %s, which asks for a login of its own", g.origin, host),
 			"name the image at "+host+", or list "+host+" in spec.mirrors of a Store for "+g.origin)
 	}
 	ours := func(realm string) bool {
@@ -38,7 +39,8 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 	case !there:
 		return nil
 	case chosen.scheme == "basic" && g.credential != (Credential{}) && (g.credential.Username == "" || g.credential.Password == ""):
-		return verify.Permanent(policy.ReasonAccessDenied, fmt.Errorf("%s asks for a user name and a password, and the login does not have both", host))
+		return verify.Permanent(policy.ReasonAccessDenied,
+			fmt.Errorf("%s asks for a user name and a password, and the login does not have both", host))
 	case chosen.scheme != "bearer":
 		return nil
 	}
@@ -48,9 +50,11 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 	case realm == "":
 		return nil // oras-go says so
 	case err != nil || at.Host == "":
-		return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s names the token server %.100q, which is no URL", host, realm), "correct the realm in the configuration of the registry")
+		return verify.PermanentWith(policy.ReasonUntrustedTokenServer,
+			fmt.Errorf("%s names the token server %.100q, which is no URL", host, realm), "correct the realm in the configuration of the registry")
 	case !g.secure(at):
-		return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s names its token server at %.100q without TLS", host, hostOf(at)),
+		return verify.PermanentWith(policy.ReasonUntrustedTokenServer,
+			fmt.Errorf("%s names its token server at %.100q without TLS", host, hostOf(at)),
 			"set the external URL of the registry to https, such as by X-Forwarded-Proto in the proxy in front of it")
 	case g.trusted(hostOf(at)):
 		g.standIn(chosen, at, resp)

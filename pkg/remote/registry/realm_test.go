@@ -88,15 +88,18 @@ func TestWhatIsWrongWithATokenServerIsSaid(t *testing.T) {
 		says       string
 	}{
 		// sonatype/nexus-public#651, distribution/distribution#1458.
-		"a realm with two ports":   {`Bearer realm="https://nexus.example.com:5002:5002/v2/token"`, user, policy.ReasonUntrustedTokenServer, "which is no URL"},
-		"a realm without a host":   {`Bearer realm="/token"`, user, policy.ReasonUntrustedTokenServer, "which is no URL"},
-		"a realm of another kind":  {`Bearer realm="ftp://HOST/token"`, user, policy.ReasonUntrustedTokenServer, "without TLS"},
-		"a realm without TLS":      {`Bearer realm="http://other.example.com/token"`, user, policy.ReasonUntrustedTokenServer, "names its token server at \"other.example.com\" without TLS"},
-		"Basic beside it":          {`Bearer realm="http://other.example.com/token", Basic realm="x"`, user, policy.ReasonAccessDenied, "refuses access"},
-		"Basic, and half a login":  {`Basic realm="x"`, registry.Credential{Username: "user"}, policy.ReasonAccessDenied, "the login does not have both"}, // microsoft/vscode-docker-extensibility#201
+		"a realm with two ports":  {`Bearer realm="https://nexus.example.com:5002:5002/v2/token"`, user, policy.ReasonUntrustedTokenServer, "which is no URL"},
+		"a realm without a host":  {`Bearer realm="/token"`, user, policy.ReasonUntrustedTokenServer, "which is no URL"},
+		"a realm of another kind": {`Bearer realm="ftp://HOST/token"`, user, policy.ReasonUntrustedTokenServer, "without TLS"},
+		"a realm without TLS": {`Bearer realm="http://other.example.com/token"`, user, policy.ReasonUntrustedTokenServer,
+			"names its token server at \"other.example.com\" without TLS"},
+		"Basic beside it": {`Bearer realm="http://other.example.com/token", Basic realm="x"`, user, policy.ReasonAccessDenied, "refuses access"},
+		// microsoft/vscode-docker-extensibility#201
+		"Basic, and half a login":  {`Basic realm="x"`, registry.Credential{Username: "user"}, policy.ReasonAccessDenied, "the login does not have both"},
 		"Basic, and the other one": {`Basic realm="x"`, registry.Credential{Password: "secret"}, policy.ReasonAccessDenied, "the login does not have both"},
 		"Basic, and a token":       {`Basic realm="x"`, registry.Credential{IdentityToken: "t"}, policy.ReasonAccessDenied, "the login does not have both"},
-		"a token server's 400":     {`Bearer realm="http://HOST/token"`, registry.Credential{IdentityToken: "t"}, policy.ReasonAccessDenied, "the token server of HOST refuses the request"},
+		"a token server's 400": {`Bearer realm="http://HOST/token"`, registry.Credential{IdentityToken: "t"}, policy.ReasonAccessDenied,
+			"the token server of HOST refuses the request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.Handle("", "/manifests/", hostile.Status(401, "WWW-Authenticate: "+strings.ReplaceAll(c.challenge, "HOST", h.Host())))
@@ -118,7 +121,8 @@ func TestARedirectToARegistryThatWantsALoginIsSaid(t *testing.T) {
 	})
 	for _, challenge := range []string{`Basic realm="x"`, `Bearer realm="http://` + behind.Host() + `/token"`} {
 		behind.Handle("", "/manifests/", hostile.Status(401, "WWW-Authenticate: "+challenge))
-		_, err := session(t, registry.Options{}, accessWith(user, []string{facade.Host(), behind.Host()}, facade.Host(), behind.Host())).Resolve(t.Context(), parse(t, facade.Host()+"/app:v1"))
+		_, err := session(t, registry.Options{}, accessWith(user, []string{facade.Host(), behind.Host()}, facade.Host(), behind.Host())).
+			Resolve(t.Context(), parse(t, facade.Host()+"/app:v1"))
 		require.Equal(t, policy.ReasonAccessDenied, reason(t, err))
 		require.ErrorContains(t, err, facade.Host()+" redirects to "+behind.Host()+", which asks for a login of its own")
 	}

@@ -53,7 +53,8 @@ func (p *location) listAll(ctx context.Context, subject image.Reference) ([]ocis
 
 // evidenceTag returns the manifest under one of cosign's tags, "sha256-<hex>.sig"
 // or "….att", with its content.
-func (p *location) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
+func (p *location) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference,
+	suffix string) ([]ocispec.Descriptor, error) {
 	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + suffix
 	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
 		descriptor, content, err := fetchManifest(ctx, repository, tag)
@@ -87,15 +88,17 @@ func (p *location) apiKey() apiKey {
 
 // referrers asks the API (OCI distribution specification, "Listing Referrers"), and reads the fallback tag
 // ("Referrers Tag Schema") if the repository lacks the API or is missing.
-func (p *location) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) (found []ocispec.Descriptor, lacking bool, err error) {
+func (p *location) referrers(ctx context.Context, repository *remote.Repository,
+	subject image.Reference) (found []ocispec.Descriptor, lacking bool, err error) {
 	key := p.apiKey()
 	found, err = attempt(ctx, func() (found []ocispec.Descriptor, err error) {
 		found, lacking, err = p.list(ctx, key, repository, subject)
 		return found, err
 	})
 	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
-		return found, lacking, verify.PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
-			subject.Name(), maxReferrers, maxReferrerPages), "remove superfluous signatures and attestations from the repository")
+		return found, lacking,
+			verify.PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
+				subject.Name(), maxReferrers, maxReferrerPages), "remove superfluous signatures and attestations from the repository")
 	}
 	return found, lacking, p.explain(err, "list the referrers of "+p.of(subject, subject.String()))
 }
@@ -105,7 +108,8 @@ func (p *location) referrers(ctx context.Context, repository *remote.Repository,
 // same as for a missing repository, and a registry without the API a minute ago may have it
 // now, so a signature could be missed. So remembered state never changes an answer, and a
 // registry without the API costs one more request, but no more time.
-func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) (found []ocispec.Descriptor, lacking bool, err error) {
+func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repository,
+	subject image.Reference) (found []ocispec.Descriptor, lacking bool, err error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	fallback := func() ([]ocispec.Descriptor, error) {
@@ -159,7 +163,8 @@ func (c *Client) HasReferrers(host string) (has, known bool) {
 // until the first signature is written or the first image is copied there.
 func missingRepository(err error) bool {
 	var response *errcode.ErrorResponse
-	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound && hasCode(response, errcode.ErrorCodeNameUnknown) && ofReferrers(response)
+	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound && hasCode(response, errcode.ErrorCodeNameUnknown) &&
+		ofReferrers(response)
 }
 
 // started starts f and returns a function that waits for its results.
@@ -206,7 +211,8 @@ func unsupported(err error) bool {
 // listWith lists by the API or by the fallback tag, without a filter: registries get the
 // artifact types in an index wrong. It also returns the number of pages. Once the API has
 // returned a page, a missing page is an error.
-func (p *location) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) (found []ocispec.Descriptor, pages int, err error) {
+func (p *location) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference,
+	api bool) (found []ocispec.Descriptor, pages int, err error) {
 	client := &lists{Client: repository.Client, session: p.session}
 	lister := &remote.Repository{Client: client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
 		MaxMetadataBytes: repository.MaxMetadataBytes, ReferrerListMaxPages: repository.ReferrerListMaxPages}

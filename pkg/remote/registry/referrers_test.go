@@ -47,7 +47,8 @@ func TestAQuestionAboutAMissingRepositoryHidesNoEvidence(t *testing.T) {
 	client := registry.NewClient(registry.Options{})
 	t.Cleanup(client.Close)
 	for _, missing := range []string{"missing", "team-b/app/missing"} {
-		_, err := of(client, registry.Access{Namespace: "team-a", Hosts: plain(h.Host())}).Referrers(t.Context(), parse(t, h.Host()+"/"+missing+"@"+someDigest.String()))
+		_, err := of(client, registry.Access{Namespace: "team-a", Hosts: plain(h.Host())}).
+			Referrers(t.Context(), parse(t, h.Host()+"/"+missing+"@"+someDigest.String()))
 		require.NoError(t, err)
 		for _, namespace := range []verify.Namespace{"team-b", "team-a"} {
 			found, err := of(client, registry.Access{Namespace: namespace, Hosts: plain(h.Host())}).
@@ -67,7 +68,8 @@ func TestWhatIsRememberedNeverChangesAnAnswer(t *testing.T) {
 			_, _ = fmt.Fprint(w, `{"schemaVersion":2,"manifests":[]}`)
 		},
 		"no API": answerWith(http.StatusNotFound, plainNotFound), "no repository": answerWith(http.StatusNotFound, nameUnknown),
-		"405": hostile.Status(405), "a web page": answerWith(http.StatusOK, "<html>"), "401": hostile.Status(401), "403": hostile.Status(403), "500": hostile.Status(500),
+		"405": hostile.Status(405), "a web page": answerWith(http.StatusOK, "<html>"), "401": hostile.Status(401), "403": hostile.Status(403),
+		"500": hostile.Status(500),
 		"a page and no more": func(w http.ResponseWriter, req *http.Request) {
 			if req.URL.Query().Get("n") != "" {
 				http.NotFound(w, req)

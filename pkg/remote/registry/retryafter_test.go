@@ -33,7 +33,8 @@ func TestRetryAfterPausesAllAccountsAtAHostThatAClusterStoreNames(t *testing.T) 
 	t.Cleanup(client.Close)
 	ask := func(ns verify.Namespace, account verify.Account, stores ...registry.Store) int {
 		before := len(h.Requests())
-		_, err := of(client, registry.Access{Namespace: ns, Account: account, Hosts: plain(h.Host()), Stores: stores}).Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
+		_, err := of(client, registry.Access{Namespace: ns, Account: account, Hosts: plain(h.Host()), Stores: stores}).
+			Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
 		require.EqualValues(t, "transient", reason(t, err))
 		if len(h.Requests()) == before {
 			require.ErrorContains(t, err, h.Host()+" asked for a pause")
@@ -70,7 +71,8 @@ func TestRetryAfterPausesOneTenantOnlyAtAHostThatItsStoreNames(t *testing.T) {
 	t.Cleanup(client.Close)
 	ask := func(ns verify.Namespace, account verify.Account) int {
 		before := asked.Load()
-		stores := []registry.Store{{Source: policy.ObjectRef{Kind: "Store", Namespace: string(ns), Name: "own"}, Registries: []string{made.Host()}, RootCAs: made.CertificatePEM()}}
+		stores := []registry.Store{{Source: policy.ObjectRef{Kind: "Store", Namespace: string(ns), Name: "own"}, Registries: []string{made.Host()},
+			RootCAs: made.CertificatePEM()}}
 		_, err := of(client, registry.Access{Namespace: ns, Account: account, Stores: stores}).Fetch(t.Context(), parse(t, made.Host()+"/app"), descriptor(7), 100)
 		require.EqualValues(t, "transient", reason(t, err))
 		return int(asked.Load() - before)
@@ -110,7 +112,8 @@ func TestARegistryThatRefusesOneAccountForEverDoesNotStopAnother(t *testing.T) {
 	served := 0
 	for range 50 {
 		// Each waits for a part of a second at most; a slow machine may need more.
-		if _, err := of(client, registry.Access{Namespace: "quiet", Hosts: plain(h.Host())}).Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100); err == nil {
+		if _, err := of(client, registry.Access{Namespace: "quiet", Hosts: plain(h.Host())}).
+			Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100); err == nil {
 			served++
 		}
 	}

@@ -77,9 +77,11 @@ func (p *location) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int
 	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, p.at.Name())
 	switch {
 	case desc.Size < 0 || desc.Size > limit:
-		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("cannot %s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
+		return nil,
+			verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("cannot %s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
 	case desc.Digest.Validate() != nil:
-		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", p.at.Name(), desc.Digest))
+		return nil,
+			verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", p.at.Name(), desc.Digest))
 	}
 	return tryLogins(p, false, func(p *location) ([]byte, error) { return p.fetch(ctx, desc, doing) }, whole)
 }
@@ -113,7 +115,9 @@ func readContent(ctx context.Context, body io.ReadCloser, desc ocispec.Descripto
 	case int64(read.Len()) < desc.Size && *open:
 		return nil, errShort
 	case int64(read.Len()) > desc.Size:
-		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: it has more than the %d bytes of its descriptor", desc.Size))
+		return nil,
+			verify.Permanent(policy.ReasonContentMismatch,
+				fmt.Errorf("the content is not what its digest says: it has more than the %d bytes of its descriptor", desc.Size))
 	}
 	computed, err := hash(ctx, desc.Digest.Algorithm(), read.Bytes())
 	switch {
@@ -195,7 +199,9 @@ func (p *location) repository(stage Stage, open *bool) (*remote.Repository, erro
 	credential := p.credential
 	rule, _ := p.access.rule(host)
 	client := &auth.Client{
-		Client: &http.Client{Transport: answers{guard: &guard{session: p.session, origin: host, named: p.named, stage: stage, store: store, credential: credential}, open: open},
+		Client: &http.Client{
+			Transport: answers{guard: &guard{session: p.session, origin: host, named: p.named, stage: stage, store: store,
+				credential: credential}, open: open},
 			CheckRedirect: checkRedirect, Timeout: p.client.options.RequestTimeout},
 		Cache: p.client.tokenCache(p.access, host, credential),
 		Credential: func(_ context.Context, hostport string) (auth.Credential, error) {

@@ -102,18 +102,22 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"status 404":                     {"/blobs/", hostile.Status(404), fetch(7), policy.ReasonNotFound, "no such image"},
 		"status 403":                     {"/blobs/", hostile.Status(403), fetch(7), policy.ReasonAccessDenied, "refuses access"},
 		"status 418":                     {"/blobs/", hostile.Status(418), fetch(7), "transient", ""},
-		"redirects in a circle":          {"/blobs/", hostile.Status(307, "Location: /v2/app/blobs/"+someDigest.String()), fetch(7), policy.ReasonLimitExceeded, "redirects more than 3 times"},
-		"a redirect to metadata":         {"/blobs/", hostile.Status(307, "Location: http://169.254.169.254/latest/meta-data/"), fetch(7), policy.ReasonForbidden, "without TLS"},
-		"a redirect to private HTTPS":    {"/blobs/", hostile.Status(307, "Location: https://127.0.0.1:1/x"), fetch(7), policy.ReasonForbidden, "private"},
-		"a redirect to a file":           {"/blobs/", hostile.Status(307, "Location: file:///etc/passwd"), fetch(7), policy.ReasonForbidden, ""},
-		"an unknown tag":                 {"/manifests/v2", hostile.Status(404), resolve, policy.ReasonNotFound, "no such image"},
-		"a manifest with a lying digest": {"/manifests/", hostile.ManifestAs(manifest, digest.FromString("other")), func(ctx context.Context, s first, ref image.Reference) error {
-			_, err := s.Resolve(ctx, ref.WithDigest(digest.FromString(manifest)))
-			return err
-		}, policy.ReasonContentMismatch, "not what its digest says"},
-		"a .sig manifest with a lying digest": {".sig", hostile.ManifestAs(manifest, digest.FromString("other")), list, policy.ReasonContentMismatch, "not what its digest says"},
-		"a resolution that hangs":             {"/manifests/", hostile.Hang, resolve, "transient", "did not answer in time"},
-		"a header without end":                {"/blobs/", hostile.Status(200, "X-Long: "+strings.Repeat("x", 200<<10)), fetch(7), "transient", ""},
+		"redirects in a circle": {"/blobs/", hostile.Status(307, "Location: /v2/app/blobs/"+someDigest.String()), fetch(7), policy.ReasonLimitExceeded,
+			"redirects more than 3 times"},
+		"a redirect to metadata": {"/blobs/", hostile.Status(307, "Location: http://169.254.169.254/latest/meta-data/"), fetch(7),
+			policy.ReasonForbidden, "without TLS"},
+		"a redirect to private HTTPS": {"/blobs/", hostile.Status(307, "Location: https://127.0.0.1:1/x"), fetch(7), policy.ReasonForbidden, "private"},
+		"a redirect to a file":        {"/blobs/", hostile.Status(307, "Location: file:///etc/passwd"), fetch(7), policy.ReasonForbidden, ""},
+		"an unknown tag":              {"/manifests/v2", hostile.Status(404), resolve, policy.ReasonNotFound, "no such image"},
+		"a manifest with a lying digest": {"/manifests/", hostile.ManifestAs(manifest, digest.FromString("other")),
+			func(ctx context.Context, s first, ref image.Reference) error {
+				_, err := s.Resolve(ctx, ref.WithDigest(digest.FromString(manifest)))
+				return err
+			}, policy.ReasonContentMismatch, "not what its digest says"},
+		"a .sig manifest with a lying digest": {".sig", hostile.ManifestAs(manifest, digest.FromString("other")), list, policy.ReasonContentMismatch,
+			"not what its digest says"},
+		"a resolution that hangs": {"/manifests/", hostile.Hang, resolve, "transient", "did not answer in time"},
+		"a header without end":    {"/blobs/", hostile.Status(200, "X-Long: "+strings.Repeat("x", 200<<10)), fetch(7), "transient", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +214,8 @@ func TestAnAccountHasItsOwnPace(t *testing.T) {
 	client := registry.NewClient(registry.Options{PerSecond: 100})
 	t.Cleanup(client.Close)
 	fetch := func(ctx context.Context, ns verify.Namespace, perSecond int) error {
-		_, err := of(client, registry.Access{Namespace: ns, Hosts: plain(h.Host()), PerSecond: perSecond}).Fetch(ctx, parse(t, h.Host()+"/"+string(ns)), descriptor(7), 100)
+		_, err := of(client, registry.Access{Namespace: ns, Hosts: plain(h.Host()), PerSecond: perSecond}).
+			Fetch(ctx, parse(t, h.Host()+"/"+string(ns)), descriptor(7), 100)
 		return err
 	}
 	sent := func(ns verify.Namespace) (n int) {
@@ -285,7 +290,8 @@ func requireCredentialsForTheirHostOnly(t *testing.T, keys []string) {
 	_, port, _ := strings.Cut(trusted.Host(), ":")
 	var logins registry.Logins
 	for _, key := range keys {
-		logins, _ = logins.Add(loginFor(strings.NewReplacer("HOST", trusted.Host(), "PORT", port).Replace(key), registry.Credential{Username: "user", Password: "secret"}))
+		logins, _ = logins.Add(loginFor(strings.NewReplacer("HOST", trusted.Host(), "PORT", port).Replace(key),
+			registry.Credential{Username: "user", Password: "secret"}))
 		if len(keys) > 1 { // the wrong one is tried first
 			logins[0].Credential.Password = "wrong"
 		}
@@ -397,7 +403,8 @@ func TestABrokenStoreFailsForItsRegistriesOnly(t *testing.T) {
 	require.Equal(t, policy.ReasonBrokenResource, reason(t, resolve(t.Context(), s, parse(t, "other.example.com/app:v1"))))
 	require.Contains(t, verify.FindingOf(resolve(t.Context(), s, parse(t, "other.example.com/app:v1"))).Remediation, "correct the Store")
 	access.Stores[0].Registries, access.Stores[0].Broken = nil, registry.Unusable("Store team-a/own cannot be used", "kubectl create rolebinding r")
-	require.Equal(t, "kubectl create rolebinding r", verify.FindingOf(resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))).Remediation)
+	require.Equal(t, "kubectl create rolebinding r",
+		verify.FindingOf(resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))).Remediation)
 	require.Equal(t, policy.ReasonBrokenResource, reason(t, resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))))
 }
 

@@ -89,7 +89,9 @@ func keptEnds(value external.Value) []trust.End {
 	ends := roleEnds(value.Roles)
 	if !value.KeptUntil.IsZero() {
 		kept := value.KeptUntil.Sub(value.FetchedAt)
-		ends = append(ends, trust.End{Part: "the trust material that was fetched last, because fetching fails,", At: value.KeptUntil.UTC(), Notice: max(kept-failingFor, kept/2)})
+		ends = append(ends,
+			trust.End{Part: "the trust material that was fetched last, because fetching fails,", At: value.KeptUntil.UTC(),
+				Notice: max(kept-failingFor, kept/2)})
 	}
 	return ends
 }

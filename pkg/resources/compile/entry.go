@@ -62,7 +62,9 @@ type Entry[S any] struct {
 	Created    time.Time // zero for an object that no API server stored
 	Spec       S
 	Broken     error // why the content could not be read
-	Refused    error // why the content may not be compiled, although it says where it applies: the schema refuses it, or the cluster exceeds its limit
+	// why the content may not be compiled, although it says where it applies: the schema refuses it, or the cluster
+	// exceeds its limit
+	Refused error
 }
 
 // Err returns why the resource cannot be compiled, nil if it can.
@@ -75,7 +77,8 @@ func (e Entry[S]) Err() error {
 
 // NewEntry returns a resource with its spec; broken says why the spec cannot be used.
 func NewEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) Entry[S] {
-	return Entry[S]{Source: source, Generation: object.GetGeneration(), Created: object.GetCreationTimestamp().Time, Spec: spec, Broken: broken}
+	return Entry[S]{Source: source, Generation: object.GetGeneration(), Created: object.GetCreationTimestamp().Time,
+		Spec: spec, Broken: broken}
 }
 
 // KindOf returns the name of a kind at the level of namespace.

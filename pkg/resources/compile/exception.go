@@ -67,11 +67,13 @@ func (x *Exception) ends(until string, most time.Duration, by string) (err error
 // lasts returns an error if x ends later than most after its creation. by names the limit.
 func (x *Exception) lasts(most time.Duration, by string) error {
 	if x.Created.IsZero() {
-		return errors.New("metadata.creationTimestamp is missing, so it is unknown whether spec.until is too late; apply it to a cluster, or write the time of its creation into the file")
+		return errors.New("metadata.creationTimestamp is missing, so it is unknown whether spec.until is too late; apply it to a cluster, or " +
+			"write the time of its creation into the file")
 	}
 	if last := x.Created.Add(most); x.Until.After(last) {
-		return resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("spec.until is %s, and %s of %s last until %s (%s): write that or an earlier time, or create it again when it is needed",
-			x.Until.UTC().Format(time.RFC3339), by, x.Created.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339), most))
+		return resource.Reasoned(policy.ReasonTooLong,
+			fmt.Errorf("spec.until is %s, and %s of %s last until %s (%s): write that or an earlier time, or create it again when it is needed",
+				x.Until.UTC().Format(time.RFC3339), by, x.Created.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339), most))
 	}
 	return nil
 }
@@ -118,7 +120,8 @@ func why(spec v1beta1.ExceptionSpec) string {
 
 // Counting returns x in the form that the Engine evaluates.
 func (x *Exception) Counting() verify.Exception {
-	return verify.Exception{Source: x.Source, Created: x.Created, Why: x.why, Until: x.Until, Images: x.images, OverrideMandatory: x.OverrideMandatory}
+	return verify.Exception{Source: x.Source, Created: x.Created, Why: x.why, Until: x.Until, Images: x.images,
+		OverrideMandatory: x.OverrideMandatory}
 }
 
 // delegation defines which namespaces may write Exceptions.
@@ -165,7 +168,8 @@ func (x *Exception) Fits(d *delegation) bool { return !x.Until.After(x.Created.A
 // DelegatedBy returns the delegations that permit x in its namespace. It fails if there is
 // none.
 func (x *Exception) DelegatedBy(delegations []*Exception, namespace verify.Namespace) (found []*Exception, err error) {
-	err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("no ClusterException delegates exceptions to namespace %s; ask a cluster admin for one", namespace))
+	err = resource.Reasoned(policy.ReasonNotDelegated,
+		fmt.Errorf("no ClusterException delegates exceptions to namespace %s; ask a cluster admin for one", namespace))
 	steps := maxDelegationSteps
 	for _, by := range delegations {
 		if !x.Fits(by.Delegates) {
@@ -176,7 +180,8 @@ func (x *Exception) DelegatedBy(delegations []*Exception, namespace verify.Names
 		}
 		if x.apart(by.Delegates, &steps) {
 			if len(found) == 0 && resource.ReasonOf(err) == policy.ReasonNotDelegated {
-				err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("%s delegates none of spec.images to namespace %s; ask a cluster admin to add them there", by.Source, namespace))
+				err = resource.Reasoned(policy.ReasonNotDelegated,
+					fmt.Errorf("%s delegates none of spec.images to namespace %s; ask a cluster admin to add them there", by.Source, namespace))
 			}
 			continue
 		}
@@ -225,9 +230,11 @@ func NewBreakGlass(source policy.ObjectRef, annotations map[string]string, most 
 	case !from.Before(until):
 		return nil, fmt.Errorf("it expires at %s, before it begins at %s", until.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339))
 	case until.Sub(from) > most:
-		return nil, resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --break-glass is %s; let it end earlier", until.Sub(from), most))
+		return nil,
+			resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --break-glass is %s; let it end earlier", until.Sub(from), most))
 	}
-	made := verify.ByCluster(verify.Exception{Source: source, Why: policy.Cut(reason, maxExceptionReason), From: from, Until: until, OverrideMandatory: mandatory == "true"})
+	made := verify.ByCluster(verify.Exception{Source: source, Why: policy.Cut(reason, maxExceptionReason), From: from, Until: until,
+		OverrideMandatory: mandatory == "true"})
 	return &made, nil
 }
 

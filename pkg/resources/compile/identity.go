@@ -11,7 +11,8 @@ import (
 
 // identityOf returns the identity that fetches a resource: the credentials in a Secret, a
 // ServiceAccount, or, only for a cluster resource with neither, the pod's identity.
-func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m Referenced) (external.Identity, error) {
+func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount,
+	m Referenced) (external.Identity, error) {
 	switch {
 	case as != nil:
 		federation, err := federationOf(field+".serviceAccount", *as)

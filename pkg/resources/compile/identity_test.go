@@ -14,7 +14,8 @@ import (
 )
 
 func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
-	for _, environment := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET"} {
+	for _, environment := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_ID",
+		"AZURE_TENANT_ID", "AZURE_CLIENT_SECRET"} {
 		t.Setenv(environment, "of-the-pod")
 	}
 	specs := map[string]string{
@@ -27,8 +28,9 @@ func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
 		"Store of GHCR":        "registries: [ghcr.io]\nidentity: {provider: GHCR%s}",
 	}
 	refs := map[string]string{
-		"no secretRef": "", "an empty secretRef": ", secretRef: {}", "an empty name": ", secretRef: {name: ''}", "a Secret that is not there": ", secretRef: {name: gone}",
-		"an empty Secret": ", secretRef: {name: creds}", "a Secret of blanks": ", secretRef: {name: blanks}",
+		"no secretRef": "", "an empty secretRef": ", secretRef: {}", "an empty name": ", secretRef: {name: ''}",
+		"a Secret that is not there": ", secretRef: {name: gone}",
+		"an empty Secret":            ", secretRef: {name: creds}", "a Secret of blanks": ", secretRef: {name: blanks}",
 	}
 	secret := func(name string, data map[string][]byte) *corev1.Secret {
 		s := &corev1.Secret{Data: data}
@@ -46,7 +48,8 @@ func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
 			require.Contains(t, problems[0].Message, "secretRef", "%s with %s", what, which)
 		}
 	}
-	o := written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "own", fmt.Sprintf(specs["TrustStore of AWS"], ", secretRef: {name: creds}")))
+	o := written.Objects(t, written.Namespace("team-a", "1"),
+		written.Object("TrustStore", "team-a", "own", fmt.Sprintf(specs["TrustStore of AWS"], ", secretRef: {name: creds}")))
 	o.Secrets = append(o.Secrets, *secret("creds", map[string][]byte{"accessKeyID": []byte("AKID")}))
 	require.Equal(t, "AKID", resolve.Group(o).Externals()["team-a"][0].Credential("accessKeyID"))
 	cluster := written.Objects(t, written.Object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], "")))
@@ -68,7 +71,8 @@ func TestAServiceAccountIsOneOfTheResourcesOwnNamespace(t *testing.T) {
 	for what, spec := range specs {
 		kind := map[bool]string{true: "TrustStore", false: "Store"}[what[0] == 'T']
 		own := func(owner verify.Namespace, account string) external.Source {
-			o := written.Objects(t, written.Object(map[bool]string{true: "Cluster" + kind, false: kind}[owner == verify.Cluster], string(owner), "own", fmt.Sprintf(spec, account)))
+			o := written.Objects(t,
+				written.Object(map[bool]string{true: "Cluster" + kind, false: kind}[owner == verify.Cluster], string(owner), "own", fmt.Sprintf(spec, account)))
 			found := resolve.Group(o).Externals()[owner]
 			require.Len(t, found, 1, what)
 			return found[0]

@@ -26,7 +26,8 @@ const ignoringLogs = ", insecureIgnoreTransparencyLog: true"
 
 func TestAVerifierThatHoldsItsKeysNeedsNoOtherResource(t *testing.T) {
 	first, second := string(written.NewKey(t).PEM), string(written.NewKey(t).PEM)
-	snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"), written.Object("Verifier", "team-a", "release", holding(ignoringLogs, first))))
+	snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"),
+		written.Object("Verifier", "team-a", "release", holding(ignoringLogs, first))))
 	require.Empty(t, problems)
 	tier := snapshot.For("team-a").Tiers[0]
 	require.Equal(t, verify.ByVerifiers(), tier.Judge)
@@ -37,7 +38,8 @@ func TestAVerifierThatHoldsItsKeysNeedsNoOtherResource(t *testing.T) {
 	require.True(t, report.Effective.True)
 	require.Len(t, report.Fingerprints, 1)
 	require.Contains(t, report.Fingerprints[0], "sha256:")
-	changed, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"), written.Object("Verifier", "team-a", "release", holding(ignoringLogs, second))))
+	changed, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"),
+		written.Object("Verifier", "team-a", "release", holding(ignoringLogs, second))))
 	require.NotEqual(t, snapshot.For("team-a").Generation, changed.For("team-a").Generation, "another key is another configuration")
 	require.Equal(t, snapshot.For("team-b").Generation, changed.For("team-b").Generation)
 }
@@ -54,7 +56,8 @@ func TestKeysThatAVerifierHoldsAreCountedAsSigners(t *testing.T) {
 		"the same key":     {first, first, policy.ReasonUnsatisfiable},
 		"twice in a field": {first + first, first, policy.ReasonUnsatisfiable},
 	} {
-		snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), policies, written.Object("Verifier", "team-a", "a", holding(ignoringLogs, c.a)), written.Object("Verifier", "team-a", "b", holding(ignoringLogs, c.b))))
+		snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), policies,
+			written.Object("Verifier", "team-a", "a", holding(ignoringLogs, c.a)), written.Object("Verifier", "team-a", "b", holding(ignoringLogs, c.b))))
 		require.Empty(t, problems, name)
 		report := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "two"}]
 		require.Equal(t, c.reason, report.Effective.Reason, name)
@@ -72,12 +75,15 @@ func TestKeysNeedThePublicLogUnlessTheyNameAnotherOrIgnoreLogs(t *testing.T) {
 		fetches   bool
 		condition string
 	}{
-		"by default":          {holding("", key), true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
-		"not ignored":         {holding(", insecureIgnoreTransparencyLog: false", key), true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
-		"attestations, too":   {fmt.Sprintf("type: Attestation\nattestation: {predicateType: x, keys: {inline: %q}}", key), true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
-		"another root":        {holding(", rootTrustStoreRef: {name: root}", key), false, "usable"},
-		"no log is wanted":    {holding(ignoringLogs, key), false, "usable"},
-		"keyless, by default": {"type: Cosign\ncosign: {keyless: {identities: [{issuer: i, subject: s}]}}", true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
+		"by default": {holding("", key), true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
+		"not ignored": {holding(", insecureIgnoreTransparencyLog: false", key), true,
+			"; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
+		"attestations, too": {fmt.Sprintf("type: Attestation\nattestation: {predicateType: x, keys: {inline: %q}}", key), true,
+			"; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
+		"another root":     {holding(", rootTrustStoreRef: {name: root}", key), false, "usable"},
+		"no log is wanted": {holding(ignoringLogs, key), false, "usable"},
+		"keyless, by default": {"type: Cosign\ncosign: {keyless: {identities: [{issuer: i, subject: s}]}}", true,
+			"; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := written.Objects(t, written.Namespace("team-a", "1"), root, written.Object("Verifier", "team-a", "release", c.spec))
@@ -120,8 +126,11 @@ func TestRevocationIsCheckedUnlessAVerifierIgnoresIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a asked
-			snapshot, problems := resolve.Empty(outsideOf(&a)).Next(resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")),
-				written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")), written.Object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}"))), nil)
+			snapshot, problems := resolve.Empty(outsideOf(&a)).
+				Next(resolve.Group(written.Objects(t, written.Namespace("team-a", "1"),
+					written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")),
+					written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")),
+					written.Object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}"))), nil)
 			require.Empty(t, problems)
 			require.Equal(t, c.asks, len(a.revocation) == 1)
 			report := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
@@ -150,8 +159,10 @@ func TestAVerifierSaysWhichHostsRevocationNeedsAsFarAsItsTrustStoresTell(t *test
 		if strings.Contains(c.ref, "Cluster") {
 			kind, namespaceOf = "ClusterTrustStore", ""
 		}
-		snapshot, problems := resolve.Empty(outsideOf(&asked{})).Next(resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Secret("landwaiter-system", "ca", "ca.crt", string(issuing.CertificatePEM)),
-			written.Object(kind, namespaceOf, "ca", "type: Certificates\nsource:\n  "+c.source), written.Object("Verifier", "team-a", "release", fmt.Sprintf(notation, c.ref)))), nil)
+		snapshot, problems := resolve.Empty(outsideOf(&asked{})).
+			Next(resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Secret("landwaiter-system", "ca", "ca.crt", string(issuing.CertificatePEM)),
+				written.Object(kind, namespaceOf, "ca", "type: Certificates\nsource:\n  "+c.source),
+				written.Object("Verifier", "team-a", "release", fmt.Sprintf(notation, c.ref)))), nil)
 		require.Empty(t, problems, name)
 		message := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}].Ready.Message
 		require.Equal(t, c.named, strings.HasSuffix(message, ", among them crl.example.com, ocsp.example.com"), "%s: %s", name, message)

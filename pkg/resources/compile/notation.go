@@ -26,7 +26,8 @@ func notationChecker(name string, spec v1beta1.NotationVerifier, stores TrustSto
 			return nil, nil, err
 		}
 	}
-	lists, err := stores.all("spec.notation.revocationListTrustStoreRefs", spec.RevocationListTrustStoreRefs, v1beta1.TrustStoreTypeRevocationLists)
+	lists, err := stores.all("spec.notation.revocationListTrustStoreRefs", spec.RevocationListTrustStoreRefs,
+		v1beta1.TrustStoreTypeRevocationLists)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,13 +54,17 @@ func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, s
 	}
 	kinds := []kind{{"spec.notation.trustStoreRefs", spec.TrustStoreRefs, v1beta1.TrustStoreTypeCertificates, &options.Certificates}}
 	if a := spec.SigningAuthorities; a != nil {
-		kinds = append(kinds, kind{"spec.notation.signingAuthorities.trustStoreRefs", a.TrustStoreRefs, v1beta1.TrustStoreTypeSigningAuthorities, &options.SigningAuthorities})
+		kinds = append(kinds,
+			kind{"spec.notation.signingAuthorities.trustStoreRefs", a.TrustStoreRefs, v1beta1.TrustStoreTypeSigningAuthorities,
+				&options.SigningAuthorities})
 	}
 	if t := spec.Timestamps; t != nil {
 		if len(t.TrustStoreRefs) == 0 { // no timestamp could be trusted
 			return nil, notKnown("spec.notation.timestamps.trustStoreRefs")
 		}
-		kinds = append(kinds, kind{"spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1beta1.TrustStoreTypeTimestampAuthorities, &options.TimestampAuthorities})
+		kinds = append(kinds,
+			kind{"spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1beta1.TrustStoreTypeTimestampAuthorities,
+				&options.TimestampAuthorities})
 	}
 	var wrong []error
 	for _, k := range kinds {
@@ -86,7 +91,9 @@ func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revok
 	}
 	const orIgnore = "or set spec.notation.awsSigner.revocation to Ignore"
 	if revokers.AWSSigner == nil {
-		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use an image whose tag ends in -full, " + orIgnore)
+		return nil,
+			errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use an image " +
+				"whose tag ends in -full, " + orIgnore)
 	}
 	const field = "spec.notation.signingAuthorities.trustStoreRefs"
 	found, err := stores.all(field, spec.SigningAuthorities.TrustStoreRefs, v1beta1.TrustStoreTypeSigningAuthorities)
@@ -98,7 +105,9 @@ func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revok
 		return nil, fmt.Errorf("%s %w", field, err)
 	}
 	if as == nil {
-		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities configures the identity for AWS Signer: set spec.awsSigner there, " + orIgnore)
+		return nil,
+			errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities " +
+				"configures the identity for AWS Signer: set spec.awsSigner there, " + orIgnore)
 	}
 	revoked := revokers.AWSSigner(stores.Owner, as)
 	made.Revoked = func(ctx context.Context, job notation.AWSJob) ([]string, error) {
@@ -122,7 +131,9 @@ func awsSignerAsker(stores []*TrustStore) (as external.Identity, err error) {
 		}
 	}
 	if as != nil && len(scopes) > 1 {
-		return nil, errors.New("names trust stores of the namespace and of the cluster, and AWS Signer is asked as one of them; name trust stores of one kind")
+		return nil,
+			errors.New("names trust stores of the namespace and of the cluster, and AWS Signer is asked as one of them; name trust " +
+				"stores of one kind")
 	}
 	return as, nil
 }
@@ -141,7 +152,8 @@ func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, own
 		options.Revocation = revokers.Revocation(owner)
 	}
 	if o := spec.Overrides; o != nil {
-		options.Overrides = notation.Overrides{Expiry: overrideOf(o.Expiry), AuthenticTimestamp: overrideOf(o.AuthenticTimestamp), Revocation: overrideOf(o.Revocation)}
+		options.Overrides = notation.Overrides{Expiry: overrideOf(o.Expiry), AuthenticTimestamp: overrideOf(o.AuthenticTimestamp),
+			Revocation: overrideOf(o.Revocation)}
 	}
 	return nil
 }

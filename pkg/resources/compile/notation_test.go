@@ -66,22 +66,25 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 	for name, c := range map[string]struct {
 		store, notation, want string
 	}{
-		"signing authority":               {"", authorities + ", trustedIdentities: [\"*\"]", ""},
-		"AWS Signer":                      {access, authorities + ", " + aws, ""},
-		"AWS Signer without revocation":   {"", authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}", ""},
-		"nobody who asks AWS Signer":      {"", authorities + ", " + aws, "configures the identity for AWS Signer: set spec.awsSigner there"},
-		"no signing authorities":          {"", "signingAuthorities: {trustStoreRefs: []}, trustedIdentities: [\"*\"]", refused},
-		"AWS Signer without its root":     {"", "trustStoreRefs: [{name: certificates}], " + aws, refused},
-		"AWS Signer and certificates":     {access, "trustStoreRefs: [{name: certificates}], " + authorities + ", " + aws, refused},
-		"timestamps of nobody":            {"", authorities + ", trustedIdentities: [\"*\"], timestamps: {trustStoreRefs: [{name: authorities}]}", refused},
-		"certificates as authorities":     {"", "signingAuthorities: {trustStoreRefs: [{name: certificates}]}, trustedIdentities: [\"*\"]", "it must be of type SigningAuthorities"},
-		"authorities as certificates":     {"", "trustStoreRefs: [{name: authorities}], trustedIdentities: [\"*\"]", "it must be of type Certificates"},
-		"no identity":                     {"", authorities, "without trusted identities"},
-		"a profile of every account":      {access, authorities + ", awsSigner: {profiles: [\"arn:aws:signer:eu-west-1:*:/signing-profiles/release\"]}", "not the full ARN"},
-		"every profile":                   {access, authorities + ", awsSigner: {profiles: [\"*\"]}", "not the full ARN"},
-		"no profile":                      {access, authorities + ", awsSigner: {profiles: []}", "every AWS customer"},
-		"another word for revocation":     {access, authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Maybe}", refused},
-		"a ServiceAccount with a role":    {"awsSigner: {serviceAccount: {name: signer, aws: {roleARN: \"arn:aws:iam::123456789012:role/signer\"}}}\n", authorities + ", " + aws, ""},
+		"signing authority":             {"", authorities + ", trustedIdentities: [\"*\"]", ""},
+		"AWS Signer":                    {access, authorities + ", " + aws, ""},
+		"AWS Signer without revocation": {"", authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}", ""},
+		"nobody who asks AWS Signer":    {"", authorities + ", " + aws, "configures the identity for AWS Signer: set spec.awsSigner there"},
+		"no signing authorities":        {"", "signingAuthorities: {trustStoreRefs: []}, trustedIdentities: [\"*\"]", refused},
+		"AWS Signer without its root":   {"", "trustStoreRefs: [{name: certificates}], " + aws, refused},
+		"AWS Signer and certificates":   {access, "trustStoreRefs: [{name: certificates}], " + authorities + ", " + aws, refused},
+		"timestamps of nobody":          {"", authorities + ", trustedIdentities: [\"*\"], timestamps: {trustStoreRefs: [{name: authorities}]}", refused},
+		"certificates as authorities": {"", "signingAuthorities: {trustStoreRefs: [{name: certificates}]}, trustedIdentities: [\"*\"]",
+			"it must be of type SigningAuthorities"},
+		"authorities as certificates": {"", "trustStoreRefs: [{name: authorities}], trustedIdentities: [\"*\"]", "it must be of type Certificates"},
+		"no identity":                 {"", authorities, "without trusted identities"},
+		"a profile of every account": {access, authorities + ", awsSigner: {profiles: [\"arn:aws:signer:eu-west-1:*:/signing-profiles/release\"]}",
+			"not the full ARN"},
+		"every profile":               {access, authorities + ", awsSigner: {profiles: [\"*\"]}", "not the full ARN"},
+		"no profile":                  {access, authorities + ", awsSigner: {profiles: []}", "every AWS customer"},
+		"another word for revocation": {access, authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Maybe}", refused},
+		"a ServiceAccount with a role": {"awsSigner: {serviceAccount: {name: signer, aws: {roleARN: \"arn:aws:iam::123456789012:role/signer\"}}}\n",
+			authorities + ", " + aws, ""},
 		"a ServiceAccount without a role": {"awsSigner: {serviceAccount: {name: signer}}\n", authorities + ", " + aws, refused},
 		"a namespace as the pod":          {"awsSigner: {}\n", authorities + ", " + aws, "spec.awsSigner needs secretRef or serviceAccount"},
 		"credentials that are not there":  {"awsSigner: {secretRef: {name: other}}\n", authorities + ", " + aws, "Secret team-a/other does not exist"},
@@ -108,7 +111,11 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 func TestAWSSignerAccessIsForSigningAuthorities(t *testing.T) {
 	var a asked
 	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
-	_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.AsRead(t, written.Objects(t, credentials, written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n"))))), nil)
+	_, problems := resolve.Empty(a.outside()).
+		Next(resolve.Group(
+			written.AsRead(t,
+				written.Objects(t, credentials,
+					written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n"))))), nil)
 	require.Contains(t, fmt.Sprint(problems), "spec.awsSigner is only for spec.type SigningAuthorities")
 }
 
@@ -118,7 +125,8 @@ func TestAWSSignerIsAskedAsTheTrustStoreSays(t *testing.T) {
 	var a asked
 	_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t,
 		written.Object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
-		written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
+		written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: "+
+			"aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
 	)), nil)
 	require.Empty(t, problems)
 	pod, err := external.Pod(verify.Cluster)
@@ -132,14 +140,16 @@ func TestATeamsOwnAuthorityHasNothingAskedAsTheCluster(t *testing.T) {
 	_, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t,
 		written.Object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
 		written.Object("TrustStore", "team-a", "own", certificates(t, "SigningAuthorities", "")),
-		written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: own}, {kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
+		written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: own}, {kind: ClusterTrustStore, "+
+			"name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
 	)), nil)
 	require.Contains(t, fmt.Sprint(problems), "name trust stores of one kind")
 	require.Empty(t, a.identities)
 }
 
 func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
-	verifier := written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: authorities}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]%s}")
+	verifier := written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: authorities}]}\n  "+
+		"awsSigner: {profiles: [\""+awsProfile+"\"]%s}")
 	store := written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", ""))
 	_, problems := written.Compiled(written.Objects(t, store, fmt.Sprintf(verifier, "")))
 	require.Contains(t, fmt.Sprint(problems), "use an image whose tag ends in -full, or set spec.notation.awsSigner.revocation to Ignore")
@@ -150,11 +160,13 @@ func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
 // Verifiers hold the identity that asks, so they are compiled again when it changes.
 func TestARotatedSecretOfAWSSignerReachesNamespaces(t *testing.T) {
 	store := written.Object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {secretRef: {name: aws}}\n"))
-	const spec = "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\"" + awsProfile + "\"]}"
+	const spec = "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\"" +
+		awsProfile + "\"]}"
 	for _, verifier := range []string{written.Object("Verifier", "team-a", "release", spec), written.Object("ClusterVerifier", "", "release", spec)} {
 		var a asked
 		with := func(key string) []string {
-			return []string{store, "kind: Secret\nmetadata: {name: aws, namespace: landwaiter-system}\nstringData: {accessKeyID: AKID, secretAccessKey: " + key + "}", written.Namespace("team-a", "1"), verifier}
+			return []string{store, "kind: Secret\nmetadata: {name: aws, namespace: landwaiter-system}\nstringData: {accessKeyID: AKID, secretAccessKey: " + key + "}",
+				written.Namespace("team-a", "1"), verifier}
 		}
 		snapshot, problems := resolve.Empty(a.outside()).Next(resolve.Group(written.Objects(t, with("old")...)), nil)
 		require.Empty(t, problems)

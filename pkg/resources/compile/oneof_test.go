@@ -18,7 +18,8 @@ func TestCompileKnowsEveryOneOfField(t *testing.T) {
 		// The type is the field's name; with nothing set it is Cosign.
 		v := v1beta1.Verifier{Spec: spec}
 		v.Spec.Type = v1beta1.VerifierTypeCosign
-		for name, set := range map[v1beta1.VerifierType]bool{v1beta1.VerifierTypeNotation: spec.Notation != nil, v1beta1.VerifierTypeAttestation: spec.Attestation != nil} {
+		for name, set := range map[v1beta1.VerifierType]bool{v1beta1.VerifierTypeNotation: spec.Notation != nil,
+			v1beta1.VerifierTypeAttestation: spec.Attestation != nil} {
 			if set {
 				v.Spec.Type = name
 			}
@@ -40,7 +41,8 @@ func TestCompileKnowsEveryOneOfField(t *testing.T) {
 		return problems
 	}
 	compileRequirement := func(r v1beta1.Requirement) []resource.Problem {
-		p := v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Images: []string{"**"}, Require: []v1beta1.Requirement{r}}}}}
+		p := v1beta1.VerificationPolicy{
+			Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Images: []string{"**"}, Require: []v1beta1.Requirement{r}}}}}
 		p.Name, p.Namespace = "p", "team-a"
 		_, problems := written.Compiled(resource.Objects{Resources: []v1beta1.Object{&p}})
 		return problems

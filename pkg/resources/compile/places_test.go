@@ -44,10 +44,13 @@ func TestALocationIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 		user      string
 		named     bool
 	}{
-		"a namespace's, listed by itself":             {[]string{written.Object("Store", "team-a", "hub", hubMirror), own, ownSecret, cluster, clusterSecret}, "team", false},
-		"a namespace's, listed by the cluster":        {[]string{written.Object("Store", "team-a", "hub", hubMirror), cluster, clusterSecret}, "admin", false},
-		"a namespace's, listed nowhere":               {[]string{written.Object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), ownSecret}, "team", false},
-		"the cluster's, which a namespace lists too":  {[]string{written.Object("ClusterStore", "", "hub", hubMirror), own, ownSecret, cluster, clusterSecret}, "admin", true},
+		"a namespace's, listed by itself": {[]string{written.Object("Store", "team-a", "hub", hubMirror), own, ownSecret, cluster, clusterSecret},
+			"team", false},
+		"a namespace's, listed by the cluster": {[]string{written.Object("Store", "team-a", "hub", hubMirror), cluster, clusterSecret}, "admin", false},
+		"a namespace's, listed nowhere": {[]string{written.Object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), ownSecret},
+			"team", false},
+		"the cluster's, which a namespace lists too": {[]string{written.Object("ClusterStore", "", "hub", hubMirror), own, ownSecret, cluster, clusterSecret},
+			"admin", true},
 		"the cluster's, which only a namespace lists": {[]string{written.Object("ClusterStore", "", "hub", hubMirror), own, ownSecret}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +65,10 @@ func TestALocationIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 }
 
 func TestALocationThatNoStoreListsGetsNoOtherHostsCredential(t *testing.T) {
-	both := written.Secret("team-a", "own", ".dockerconfigjson", `{"auths":{"hub.example.com":{"username":"hub","password":"p"},"third.example.com":{"username":"third","password":"p"}}}`)
-	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), both, written.Namespace("team-a", "1")))
+	both := written.Secret("team-a", "own", ".dockerconfigjson",
+		`{"auths":{"hub.example.com":{"username":"hub","password":"p"},"third.example.com":{"username":"third","password":"p"}}}`)
+	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), both,
+		written.Namespace("team-a", "1")))
 	require.Empty(t, problems)
 	_, reached := via(t, snapshot.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Stores)
 	require.Empty(t, userAtTheMirror(reached))
@@ -78,8 +83,10 @@ func TestABrokenStoreOfALocationBreaksTheLocation(t *testing.T) {
 
 func TestMandatoryPoliciesNeverReadTheLocationsOfANamespace(t *testing.T) {
 	mandatory := written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+written.PolicySpec("{types: [Cosign]}"))
-	snapshot, _ := written.Compiled(written.Objects(t, mandatory, written.Object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
-		written.Object("ClusterStore", "", "hub", "registries: [hub.example.com]"), written.Namespace("team-a", "1")))
+	snapshot, _ := written.Compiled(
+		written.Objects(t, mandatory,
+			written.Object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
+			written.Object("ClusterStore", "", "hub", "registries: [hub.example.com]"), written.Namespace("team-a", "1")))
 	tiers := snapshot.For("team-a").Tiers
 	require.Len(t, tiers, 2)
 	for _, s := range tiers[1].Registry.(*written.NoRegistry).Access.Stores {
@@ -124,7 +131,8 @@ func TestLocationsThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 		"evidence: {repositories: [{repository: a.example.com/X}]}":   "spec.evidence.repositories[0].repository",
 	} {
 		t.Run(spec, func(t *testing.T) {
-			snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", "registries: [hub.example.com]\n"+spec), written.Namespace("team-a", "1")))
+			snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", "registries: [hub.example.com]\n"+spec),
+				written.Namespace("team-a", "1")))
 			require.Len(t, problems, 1)
 			require.Contains(t, problems[0].Message, why)
 			s, _ := registry.StoreFor(snapshot.For("team-a").Tiers[0].Registry.(*written.NoRegistry).Access.Stores, "hub.example.com")

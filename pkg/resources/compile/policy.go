@@ -156,7 +156,8 @@ func compileRequirement(field string, r v1beta1.Requirement) (verify.Requirement
 
 // condition compiles an expression over the proven findings.
 func condition(text string) (policy.Condition, error) {
-	compiled, err := cel.Compile(text, cel.Variables{"findings": cel.Any}, cel.Fields{Of: map[string][]string{"findings[]": policy.FindingFields()}, Nearest: policy.Nearest})
+	compiled, err := cel.Compile(text, cel.Variables{"findings": cel.Any},
+		cel.Fields{Of: map[string][]string{"findings[]": policy.FindingFields()}, Nearest: policy.Nearest})
 	if err != nil {
 		return nil, err
 	}

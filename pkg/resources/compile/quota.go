@@ -15,5 +15,6 @@ func AccountsOf(spec v1beta1.ClusterQuotaSpec) []verify.Account {
 
 // LimitsOf returns the limits in a quota, zero where the default applies.
 func LimitsOf(spec v1beta1.ClusterQuotaSpec) verify.Limits {
-	return verify.Limits{InFlight: int(spec.MaxInFlight), RegistryPerSecond: int(spec.RegistryRequestsPerSecond), CachePercent: int(spec.CacheSharePercent)}
+	return verify.Limits{InFlight: int(spec.MaxInFlight), RegistryPerSecond: int(spec.RegistryRequestsPerSecond),
+		CachePercent: int(spec.CacheSharePercent)}
 }

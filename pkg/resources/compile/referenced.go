@@ -27,7 +27,8 @@ type Referenced struct {
 // NewReferenced returns the content of the objects in o, without a namespace and fetched
 // values.
 func NewReferenced(o resource.Objects) Referenced {
-	m := Referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
+	m := Referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{},
+		roles: map[policy.ObjectRef]string{},
 		Pulls: o.PullSecrets(), person: o.Person}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))

@@ -63,12 +63,16 @@ func cosignChecker(source policy.ObjectRef, spec v1beta1.CosignVerifier, stores 
 	return checker, s.keys, s.used, nil
 }
 
-func attestationChecker(source policy.ObjectRef, spec v1beta1.AttestationVerifier, stores TrustStores) (verify.Checker, []string, []string, error) {
+func attestationChecker(source policy.ObjectRef, spec v1beta1.AttestationVerifier,
+	stores TrustStores) (verify.Checker, []string, []string, error) {
 	s, untrusted := compileSigners("spec.attestation", source, spec.Signers, stores)
 	if long := predicateURI(spec.PredicateType); long != "" {
-		return nil, nil, nil, fmt.Errorf("spec.attestation.predicateType is %s, a name that only cosign's commands know; write the type that attestations have: %s", spec.PredicateType, long)
+		return nil, nil, nil,
+			fmt.Errorf("spec.attestation.predicateType is %s, a name that only cosign's commands know; write the type that attestations have: %s",
+				spec.PredicateType, long)
 	}
-	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
+	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType,
+		Expression: spec.Expression})
 	if err := ownFirst("spec.attestation", err, untrusted); err != nil {
 		return nil, nil, nil, err
 	}
@@ -146,11 +150,13 @@ func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores T
 	store, err := stores.sigstoreRoot(spec)
 	switch {
 	case err != nil && spec.RootTrustStoreRef == nil:
-		return fmt.Errorf("%s.rootTrustStoreRef: signatures by keys must be in a transparency log; %w; set it to another log's root, or %s.insecureIgnoreTransparencyLog to true if they are in no log", field, err, field)
+		return fmt.Errorf("%s.rootTrustStoreRef: signatures by keys must be in a transparency log; %w; set it to another log's root, or "+
+			"%s.insecureIgnoreTransparencyLog to true if they are in no log", field, err, field)
 	case err != nil:
 		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
 	case len(store.Root.RekorLogs()) == 0:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true", field, store.Source, field)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set "+
+			"%s.insecureIgnoreTransparencyLog to true", field, store.Source, field)
 	}
 	s.Log, s.used = store.Root, append(s.used, store.Fingerprint)
 	return nil
@@ -167,7 +173,8 @@ func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores Tru
 		}
 	}
 	if t := spec.Thresholds; t != nil {
-		k.Thresholds = cosign.Thresholds{Log: threshold(t.TransparencyLogs), SCT: threshold(t.SignedCertificateTimestamps), Timestamps: threshold(t.Timestamps)}
+		k.Thresholds = cosign.Thresholds{Log: threshold(t.TransparencyLogs), SCT: threshold(t.SignedCertificateTimestamps),
+			Timestamps: threshold(t.Timestamps)}
 	}
 	s.InsecureIgnoreLog, s.Keyless = spec.InsecureIgnoreTransparencyLog, k
 	store, err := stores.sigstoreRoot(spec.TransparencyLog)
@@ -235,13 +242,17 @@ func canVouch(field string, spec v1beta1.Keyless, store *TrustStore) error {
 	timestamps := len(store.Root.TimestampingAuthorities()) > 0
 	switch {
 	case spec.InsecureIgnoreTransparencyLog && !timestamps:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true", field, store.Source)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no timestamp authority, which must vouch for the time of signing where "+
+			"insecureIgnoreTransparencyLog is true", field, store.Source)
 	case !spec.InsecureIgnoreTransparencyLog && len(store.Root.RekorLogs()) == 0 && timestamps:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true; its timestamp authorities then vouch for the time of signing", field, store.Source, field)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog "+
+			"to true; its timestamp authorities then vouch for the time of signing", field, store.Source, field)
 	case !spec.InsecureIgnoreTransparencyLog && len(store.Root.RekorLogs()) == 0:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has neither a transparency log nor a timestamp authority, so nobody vouches for the time of signing", field, store.Source)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has neither a transparency log nor a timestamp authority, so nobody vouches for the "+
+			"time of signing", field, store.Source)
 	case !spec.InsecureIgnoreSCT && len(store.Root.CTLogs()) == 0:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate transparency log, so no signature could count: set %s.insecureIgnoreSCT to true", field, store.Source, field)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate transparency log, so no signature could count: set "+
+			"%s.insecureIgnoreSCT to true", field, store.Source, field)
 	case len(store.Root.FulcioCertificateAuthorities()) == 0:
 		return fmt.Errorf("%s.rootTrustStoreRef: %s has no CA", field, store.Source)
 	}
@@ -253,14 +264,17 @@ func canVouch(field string, spec v1beta1.Keyless, store *TrustStore) error {
 func canName(field string, spec v1beta1.Keyless, store *TrustStore) error {
 	public := slices.ContainsFunc(store.Root.FulcioCertificateAuthorities(), func(authority root.CertificateAuthority) bool {
 		ca, ok := authority.(*root.FulcioCertificateAuthority)
-		return ok && ca.Root != nil && slices.ContainsFunc(ca.Root.Subject.Organization, func(name string) bool { return name == "sigstore.dev" || name == "sigstage.dev" })
+		return ok && ca.Root != nil &&
+			slices.ContainsFunc(ca.Root.Subject.Organization, func(name string) bool { return name == "sigstore.dev" || name == "sigstage.dev" })
 	})
 	for i, identity := range spec.Identities {
 		switch {
 		case identity.InsecureIgnoreIssuer && public:
-			return fmt.Errorf("%s.identities[%d].insecureIgnoreIssuer: anyone can get a certificate of Sigstore's public CA, which %s trusts; set issuer", field, i, store.Source)
+			return fmt.Errorf("%s.identities[%d].insecureIgnoreIssuer: anyone can get a certificate of Sigstore's public CA, which %s "+
+				"trusts; set issuer", field, i, store.Source)
 		case !public && identity.IssuerRegExp != "" && matchesNothing(identity.IssuerRegExp):
-			return fmt.Errorf("%s.identities[%d].issuerRegExp matches an empty issuer, but a certificate without an issuer never counts: write an expression that needs a character, such as .+, or if the certificates of %s name no issuer, set insecureIgnoreIssuer to true instead",
+			return fmt.Errorf("%s.identities[%d].issuerRegExp matches an empty issuer, but a certificate without an issuer never counts: write an "+
+				"expression that needs a character, such as .+, or if the certificates of %s name no issuer, set insecureIgnoreIssuer to true instead",
 				field, i, store.Source)
 		}
 	}
@@ -278,7 +292,8 @@ func matchesNothing(expression string) bool {
 
 // SignerIdentity returns an identity in the form that the checker compares.
 func SignerIdentity(spec v1beta1.Identity) cosign.Identity {
-	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, InsecureIgnoreIssuer: spec.InsecureIgnoreIssuer, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
+	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, InsecureIgnoreIssuer: spec.InsecureIgnoreIssuer,
+		Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
 }
 
 // threshold returns a threshold, zero if it is not set.

@@ -112,7 +112,8 @@ func (s *Store) readSecret(field string, ref v1beta1.Reference, m Referenced) er
 	config, ok := content[".dockerconfigjson"]
 	if !ok {
 		if config, ok = content[".dockercfg"]; !ok {
-			return fmt.Errorf("%s: %s has neither .dockerconfigjson nor .dockercfg; make it with kubectl create secret docker-registry", field, source)
+			return fmt.Errorf("%s: %s has neither .dockerconfigjson nor .dockercfg; make it with kubectl create secret docker-registry",
+				field, source)
 		}
 	}
 	found, ignored, err := registry.ParseDockerConfig(config)
@@ -191,10 +192,12 @@ func (s *Store) readPlaces(spec v1beta1.StoreSpec) error {
 		// The author of a pod chooses its registry: one tag of two registries must not become one
 		// tag at the mirror.
 		if (len(s.Registries) > 1 || len(s.Patterns) > 0) && !strings.Contains(path, "{registry}") {
-			return fmt.Errorf("%s.path must have {registry}, because the store lists more than one registry or a pattern, and their repositories would be one at the mirror; "+
+			return fmt.Errorf("%s.path must have {registry}, because the store lists more than one registry or a pattern, and their repositories "+
+				"would be one at the mirror; "+
 				"write \"{registry}/{repository}\", or a store for each registry", field)
 		}
-		s.Mirrors = append(s.Mirrors, registry.Mirror{Location: registry.Location{Template: template, Named: named}, Origin: m.Fallback == v1beta1.MirrorFallbackOrigin})
+		s.Mirrors = append(s.Mirrors,
+			registry.Mirror{Location: registry.Location{Template: template, Named: named}, Origin: m.Fallback == v1beta1.MirrorFallbackOrigin})
 	}
 	return s.readEvidence(spec.Evidence, named)
 }

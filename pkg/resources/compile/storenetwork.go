@@ -62,7 +62,8 @@ func (m Referenced) Authorities(spec v1beta1.StoreSpec) ([]byte, error) {
 			return nil, fieldError(fields[i], err)
 		}
 		if size += len(text); size > maxAuthorityBytes {
-			return nil, fmt.Errorf("%s: the CA bundles of the store are together larger than %d bytes; leave out what these registries do not need", fields[i], maxAuthorityBytes)
+			return nil, fmt.Errorf("%s: the CA bundles of the store are together larger than %d bytes; leave out what these registries do not need",
+				fields[i], maxAuthorityBytes)
 		}
 		all = append(all, text)
 	}
@@ -92,7 +93,8 @@ func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
 		return &registry.Proxy{Broken: unknown(store, err)}
 	}
 	err = Unusable(store, err)
-	return &registry.Proxy{Broken: verify.PermanentWith(policy.ReasonBrokenResource, err, cmp.Or(policy.OutsideOf(err), "ask a cluster admin to correct the proxy of the ClusterStore"))}
+	return &registry.Proxy{Broken: verify.PermanentWith(policy.ReasonBrokenResource, err,
+		cmp.Or(policy.OutsideOf(err), "ask a cluster admin to correct the proxy of the ClusterStore"))}
 }
 
 // proxy returns the proxy of a ClusterStore, nil if it has none.
@@ -114,7 +116,8 @@ func (m Referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	}
 	err := made.Through(p.URL, strings.Join(p.NoProxy, ","))
 	if err != nil {
-		return nil, errors.New("spec.proxy.url: it must be http://HOST:PORT or https://HOST:PORT, without a path; a login goes into spec.proxy.secretRef")
+		return nil,
+			errors.New("spec.proxy.url: it must be http://HOST:PORT or https://HOST:PORT, without a path; a login goes into spec.proxy.secretRef")
 	}
 	if p.SecretRef != nil {
 		if made.Own.Username, made.Own.Password, err = m.login(*p.SecretRef); err != nil {
@@ -155,7 +158,8 @@ func (m Referenced) login(ref v1beta1.Reference) (username, password string, err
 	case password == "":
 		return "", "", fmt.Errorf("%s has no password", source)
 	case len(username)+len(password) > maxProxyLogin || strings.ContainsAny(username, ":\r\n") || strings.ContainsAny(password, "\r\n"):
-		return "", "", fmt.Errorf("%s is not usable: a username has no colon, neither has line ends, and both have at most %d bytes", source, maxProxyLogin)
+		return "", "", fmt.Errorf("%s is not usable: a username has no colon, neither has line ends, and both have at most %d bytes",
+			source, maxProxyLogin)
 	}
 	return username, password, nil
 }
@@ -195,7 +199,8 @@ func sampleHost(provider v1beta1.RegistryProvider, pattern string) (string, erro
 	case v1beta1.RegistryProviderACR, v1beta1.RegistryProviderGHCR:
 		fallthrough
 	default:
-		return "", fmt.Errorf("%s: with %s each registry has a login of its own, so patterns cannot be used with spec.identity; list each host", pattern, provider)
+		return "", fmt.Errorf("%s: with %s each registry has a login of its own, so patterns cannot be used with spec.identity; list each host",
+			pattern, provider)
 	}
 	if !external.Serves(string(provider), host) {
 		return "", fmt.Errorf("%s is not within the hosts of %s, so its login is not sent there", pattern, provider)

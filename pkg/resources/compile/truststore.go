@@ -40,7 +40,8 @@ type TrustStore struct {
 
 // NewTrustStore compiles a TrustStore. Its error is in the result, for resources that use it.
 func NewTrustStore(e Entry[v1beta1.TrustStoreSpec], m Referenced) *TrustStore {
-	t := &TrustStore{Source: e.Source, kind: e.Spec.Type, Err: e.Err(), Open: e.Spec.Source.Inline != "" || e.Spec.Source.ConfigMapKeyRef != nil}
+	t := &TrustStore{Source: e.Source, kind: e.Spec.Type, Err: e.Err(), Open: e.Spec.Source.Inline != "" ||
+		e.Spec.Source.ConfigMapKeyRef != nil}
 	if t.Err == nil {
 		var value external.Value
 		value, t.Err = TrustContent(verify.Namespace(e.Source.Namespace), e.Spec, m)
@@ -236,7 +237,8 @@ func (ts TrustStores) sigstoreRoot(spec v1beta1.TransparencyLog) (*TrustStore, e
 	case ts.PublicGood == nil:
 		return nil, errors.New("the default is Sigstore's public-good root, which " + resource.NotFetched)
 	case ts.PublicGood.Err != nil:
-		return nil, fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w (it is fetched from %s)", ts.PublicGood.Err, external.PublicGoodHost)
+		return nil, fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w (it is fetched from %s)", ts.PublicGood.Err,
+			external.PublicGoodHost)
 	}
 	return ts.PublicGood, nil
 }

@@ -42,15 +42,21 @@ func TestARootMustHaveWhatTheVerifierDemandsOfIt(t *testing.T) {
 		"no log, which is ignored":           {[]string{"tlogs"}, "insecureIgnoreTransparencyLog: true", ""},
 		"no logs, both are ignored":          {[]string{"tlogs", "ctlogs"}, "insecureIgnoreTransparencyLog: true, insecureIgnoreSCT: true", ""},
 		"no timestamps, the log is demanded": {[]string{"timestampAuthorities"}, "", ""},
-		"no log":                             {[]string{"tlogs"}, "", "ClusterTrustStore root has no transparency log, so no signature could count: set " + field + "insecureIgnoreTransparencyLog to true"},
-		"no log, no timestamps":              {[]string{"tlogs", "timestampAuthorities"}, "", "ClusterTrustStore root has neither a transparency log nor a timestamp authority"},
-		"no timestamps, the log is ignored":  {[]string{"timestampAuthorities"}, "insecureIgnoreTransparencyLog: true", "ClusterTrustStore root has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true"},
-		"no certificate transparency log":    {[]string{"ctlogs"}, "", "ClusterTrustStore root has no certificate transparency log, so no signature could count: set " + field + "insecureIgnoreSCT to true"},
-		"no CA":                              {[]string{"certificateAuthorities"}, "", "ClusterTrustStore root has no CA"},
+		"no log": {[]string{"tlogs"}, "", "ClusterTrustStore root has no transparency log, so no signature could count: set " + field +
+			"insecureIgnoreTransparencyLog to true"},
+		"no log, no timestamps": {[]string{"tlogs", "timestampAuthorities"}, "",
+			"ClusterTrustStore root has neither a transparency log nor a timestamp authority"},
+		"no timestamps, the log is ignored": {[]string{"timestampAuthorities"}, "insecureIgnoreTransparencyLog: true",
+			"ClusterTrustStore root has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true"},
+		"no certificate transparency log": {[]string{"ctlogs"}, "", "ClusterTrustStore root has no certificate transparency log, so no signature could " +
+			"count: set " + field + "insecureIgnoreSCT to true"},
+		"no CA": {[]string{"certificateAuthorities"}, "", "ClusterTrustStore root has no CA"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := written.Objects(t, written.Object("ClusterTrustStore", "", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t, c.without...))),
-				written.Object("ClusterVerifier", "", "release", "type: Cosign\ncosign: {keyless: {rootTrustStoreRef: {name: root}, identities: [{issuer: i, subject: s}], "+c.ignores+"}}"))
+			o := written.Objects(t,
+				written.Object("ClusterTrustStore", "", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t, c.without...))),
+				written.Object("ClusterVerifier", "", "release", "type: Cosign\ncosign: {keyless: {rootTrustStoreRef: {name: root}, identities: [{issuer: i, "+
+					"subject: s}], "+c.ignores+"}}"))
 			_, problems := written.Compiled(o)
 			if c.says == "" {
 				require.Empty(t, problems)

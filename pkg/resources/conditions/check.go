@@ -37,10 +37,13 @@ func Ineffective(s *resolve.Snapshot) []resource.Problem {
 	var found []resource.Problem
 	for _, namespace := range s.Namespaces() {
 		reports := Reports(s, namespace)
-		for _, source := range slices.SortedFunc(maps.Keys(reports), func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }) {
+		for _, source := range slices.SortedFunc(maps.Keys(reports), func(a, b policy.ObjectRef) int {
+			return strings.Compare(a.String(), b.String())
+		}) {
 			said := reports[source].Effective
 			nobody := said.Reason == policy.ReasonAppliesNowhere && source.Kind == v1beta1.KindClusterQuota && reports[source].Ready.True
-			if nobody || said.Reason == policy.ReasonUnsatisfiable || said.Reason == policy.ReasonUnused && source.Namespace != "" && source.Kind != v1beta1.KindException {
+			if nobody || said.Reason == policy.ReasonUnsatisfiable || said.Reason == policy.ReasonUnused && source.Namespace != "" &&
+				source.Kind != v1beta1.KindException {
 				found = append(found, resource.Problem{Source: source, Reason: said.Reason, Message: said.Message})
 			}
 		}
@@ -55,7 +58,9 @@ func unreachable(s *resolve.Snapshot) []resource.Problem {
 	for _, e := range resolve.EntriesOf[v1beta1.ClusterQuotaSpec](s.Cluster().Objects) {
 		if e.Broken == nil && e.Spec.MaxInFlight > verify.DefaultInFlight/2 {
 			found = append(found, resource.Problem{Source: e.Source, Reason: policy.ReasonNeverReached,
-				Message: fmt.Sprintf("spec.maxInFlight is %d, and a quota owner gets at most half of --limit in-flight, which is %d by default; set it to at most %d, or raise the flag with extraArgs of the chart", e.Spec.MaxInFlight, verify.DefaultInFlight, verify.DefaultInFlight/2)})
+				Message: fmt.Sprintf("spec.maxInFlight is %d, and a quota owner gets at most half of --limit in-flight, which is %d by default; set "+
+					"it to at most %d, or raise the flag with extraArgs of the chart", e.Spec.MaxInFlight, verify.DefaultInFlight,
+					verify.DefaultInFlight/2)})
 		}
 	}
 	return found

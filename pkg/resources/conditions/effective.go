@@ -40,7 +40,9 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 		if c.view.PolicyLevel == v1beta1.PolicyLevelCluster {
 			to = "the cluster"
 		}
-		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.policyLevel), so the namespace's resources do not count", c.view.Tenant, to)}
+		return Condition{Reason: policy.ReasonOverridden,
+			Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.policyLevel), so the namespace's resources do not count",
+				c.view.Tenant, to)}
 	case source.Namespace != "" && c.view.Broken != nil:
 		return Condition{Reason: policy.ReasonDenies, Message: c.view.Broken.Error() + "; every image of the namespace is denied"}
 	}
@@ -63,7 +65,8 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 // inForce returns the condition of a resource that affects decisions.
 func inForce(broken bool, message string) Condition {
 	if broken {
-		return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use the resource, and denies every image that depends on it; the condition Ready says why"}
+		return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use the resource, and denies every image that depends on it; " +
+			"the condition Ready says why"}
 	}
 	return Condition{True: true, Reason: policy.ReasonInForce, Message: message}
 }
@@ -87,7 +90,8 @@ func (c conditions) verifier(source policy.ObjectRef, broken bool) Condition {
 		return c.overridden(source)
 	case !c.usage.Used[source]:
 		if p, ok := resolve.BrokenAmong(c.own.Policies); ok {
-			return Condition{Reason: policy.ReasonUnused, Message: fmt.Sprintf("no policy asks for it as long as Landwaiter cannot use %s, which may require it", p.Source)}
+			return Condition{Reason: policy.ReasonUnused,
+				Message: fmt.Sprintf("no policy asks for it as long as Landwaiter cannot use %s, which may require it", p.Source)}
 		}
 		return Condition{Reason: policy.ReasonUnused, Message: "no policy that applies asks for it" + c.stranded}
 	}
@@ -102,7 +106,8 @@ func (c conditions) store(source policy.ObjectRef, broken bool) Condition {
 	case c.own.Shadowed(source):
 		return Condition{Reason: policy.ReasonOverridden, Message: "Stores that come first by name list all of its registries"}
 	case !c.usage.Applies[source]:
-		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("in %s, Stores of a nearer level list all of its registries", c.everywhere())}
+		return Condition{Reason: policy.ReasonOverridden,
+			Message: fmt.Sprintf("in %s, Stores of a nearer level list all of its registries", c.everywhere())}
 	}
 	return inForce(broken, c.scope(source, nil))
 }
@@ -123,12 +128,15 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	case p.Warns && !c.usage.DecidesAnyway(p):
 		return Condition{True: !broken, Reason: policy.ReasonOnlyWarns, Message: c.onlyWarns(p)}
 	case p.Broken != nil:
-		return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use the policy, and denies " + c.denied(p) + "; the condition Ready says why"}
+		return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use the policy, and denies " + c.denied(p) +
+			"; the condition Ready says why"}
 	case broken: // one of its rules names something missing or unusable
 		return c.partlyDenies(p)
 	case !p.Mandatory:
 		if other, ok := resolve.BrokenAmong(c.own.Policies); ok {
-			return Condition{Reason: policy.ReasonDenies, Message: fmt.Sprintf("Landwaiter denies %s, because it cannot use %s, which decides together with this policy; the condition Ready of %s says why", c.denied(other), other.Source, other.Source.Name)}
+			return Condition{Reason: policy.ReasonDenies,
+				Message: fmt.Sprintf("Landwaiter denies %s, because it cannot use %s, which decides together with this policy; the condition Ready "+
+					"of %s says why", c.denied(other), other.Source, other.Source.Name)}
 		}
 	}
 	why := c.usage.Unmet[p.Source]
@@ -185,11 +193,13 @@ func (c conditions) inheritance() string {
 	case denies:
 		return left + "denied, because Landwaiter cannot use " + broken.Source.String()
 	case next.Denies():
-		return left + "judged by " + compile.JoinNames(compile.MapSlice(next.Deciding.Policies, func(p compile.Policy) string { return p.Source.String() }))
+		return left + "judged by " +
+			compile.JoinNames(compile.MapSlice(next.Deciding.Policies, func(p compile.Policy) string { return p.Source.String() }))
 	case len(next.Warning) > 0:
 		return left + "judged by further levels, whose policies only warn"
 	case len(next.Verifiers) > 0:
-		return left + "judged by the Verifiers of further levels, which have no policy: " + compile.JoinNames(compile.MapSlice(next.Verifiers, func(v compile.Verifier) string { return v.Source.String() }))
+		return left + "judged by the Verifiers of further levels, which have no policy: " +
+			compile.JoinNames(compile.MapSlice(next.Verifiers, func(v compile.Verifier) string { return v.Source.String() }))
 	}
 	return left + "denied: its defaultAction is Inherit, and no further level has a policy that denies or a Verifier"
 }
@@ -233,7 +243,8 @@ func effectiveQuota(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 			}
 		}
 	}
-	return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces and Tenants exists, or a quota earlier by name applies to them"}
+	return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces and Tenants exists, or a quota earlier by name " +
+		"applies to them"}
 }
 
 // uses reports whether some namespace, or an existing Tenant, has the account.
@@ -264,7 +275,8 @@ func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) st
 	case c.own == c.snapshot.Cluster() && store:
 		return "in force for its registries, where no nearer level has a Store for them"
 	case c.own == c.snapshot.Cluster():
-		return fmt.Sprintf("in force in namespaces without a %s of their own, and for images that their policies leave to the next level", strings.TrimPrefix(source.Kind, "Cluster"))
+		return fmt.Sprintf("in force in namespaces without a %s of their own, and for images that their policies leave to the next level",
+			strings.TrimPrefix(source.Kind, "Cluster"))
 	case c.view.Tenant != "" && c.view.Home == c.own:
 		where, message = "the Tenant", "in force in the namespaces of Tenant "+c.view.Tenant
 	}
@@ -282,7 +294,8 @@ func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) st
 func effectiveTenant(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 	tenant := s.Tenants().Named(source.Name)
 	if tenant == nil {
-		return Condition{Reason: policy.ReasonDenies, Message: "it is unknown which namespaces it has, so every image is denied in namespaces that no other Tenant has"}
+		return Condition{Reason: policy.ReasonDenies, Message: "it is unknown which namespaces it has, so every image is denied in namespaces " +
+			"that no other Tenant has"}
 	}
 	count := 0
 	for _, n := range s.NamespacesOf(source.Name) {
@@ -298,5 +311,6 @@ func effectiveTenant(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 	case err != nil:
 		return Condition{Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}
 	}
-	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of the home namespace %s are in force in %s", tenant.Spec.HomeNamespace, where)}
+	return Condition{True: true, Reason: policy.ReasonInForce,
+		Message: fmt.Sprintf("rules of the home namespace %s are in force in %s", tenant.Spec.HomeNamespace, where)}
 }

@@ -36,7 +36,8 @@ func inline(kind, text string) string {
 
 func TestTheConditionExpiresSoonTellsWhatEndsWhen(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
-	later, soon, past := authorityUntil(t, "later", now.Add(400*endsDay)), authorityUntil(t, "soon", now.Add(20*endsDay)), authorityUntil(t, "past", now.Add(-endsDay))
+	later, soon, past := authorityUntil(t, "later", now.Add(400*endsDay)), authorityUntil(t, "soon", now.Add(20*endsDay)),
+		authorityUntil(t, "past", now.Add(-endsDay))
 	instance, err := sigstore.New()
 	require.NoError(t, err)
 	root, err := instance.TrustedRoot()
@@ -46,32 +47,50 @@ func TestTheConditionExpiresSoonTellsWhatEndsWhen(t *testing.T) {
 		if roles != "" {
 			annotation = fmt.Sprintf(", annotations: {landwaiter.dev/tuf-roles: %q}", roles)
 		}
-		return fmt.Sprintf("kind: ConfigMap\nmetadata: {name: exported, namespace: landwaiter-system%s}\ndata:\n  root: |\n    %s", annotation, strings.ReplaceAll(strings.TrimSpace(later), "\n", "\n    "))
+		return fmt.Sprintf("kind: ConfigMap\nmetadata: {name: exported, namespace: landwaiter-system%s}\ndata:\n  root: |\n    %s", annotation,
+			strings.ReplaceAll(strings.TrimSpace(later), "\n", "\n    "))
 	}
 	const exported = "type: TimestampAuthorities\nsource: {configMapKeyRef: {name: exported, key: root}}"
 	roles := func(after time.Duration) string {
-		return fmt.Sprintf(`[{"role":"root","version":14,"expires":%q},{"role":"timestamp","version":9,"expires":%q}]`, now.Add(after).Format(time.RFC3339), now.Add(endsDay).Format(time.RFC3339))
+		return fmt.Sprintf(`[{"role":"root","version":14,"expires":%q},{"role":"timestamp","version":9,"expires":%q}]`, now.Add(after).Format(time.RFC3339),
+			now.Add(endsDay).Format(time.RFC3339))
 	}
 	for name, c := range map[string]struct {
 		documents []string
 		ref, want string // reason; "!" in front of one of a condition that is False, "?" Unknown
 		says      string
 	}{
-		"keys have no end":               {[]string{written.Object("ClusterTrustStore", "", "x", written.InlineKey(string(written.NewKey(t).PEM)))}, "ClusterTrustStore x", "!NoExpiry", "nothing in it has an end"},
-		"certificates that last":         {[]string{written.Object("ClusterTrustStore", "", "x", inline("Certificates", later))}, "ClusterTrustStore x", "!NotExpiring", "30 days"},
-		"one that ends soon":             {[]string{written.Object("ClusterTrustStore", "", "x", inline("Certificates", later+soon))}, "ClusterTrustStore x", "Expiring", `CN=soon,O=Landwaiter Fixtures,ST=WA,C=US" expires at ` + now.Add(20*endsDay).Format(time.RFC3339) + "; replace it in time"},
-		"one that has ended comes first": {[]string{written.Object("ClusterTrustStore", "", "x", inline("TimestampAuthorities", soon+past))}, "ClusterTrustStore x", "Expired", `CN=past,O=Landwaiter Fixtures,ST=WA,C=US" expired at ` + now.Add(-endsDay).Format(time.RFC3339) + ", certificate"},
-		"a namespace's":                  {[]string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "x", inline("Certificates", soon))}, "TrustStore team-a/x", "Expiring", "soon"},
-		"a root whose CAs end":           {[]string{written.Object("ClusterTrustStore", "", "x", inline("SigstoreRoot", string(root)))}, "ClusterTrustStore x", "Expiring", `CA "`},
-		"one that cannot be read":        {[]string{written.Object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {inline: rubbish}")}, "ClusterTrustStore x", "?ExpiryUnknown", "Ready"},
-		"a ConfigMap without roles":      {[]string{configMap(""), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
-		"exported roles that last":       {[]string{configMap(roles(100 * endsDay)), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
-		"an exported role ends soon":     {[]string{configMap(roles(5 * endsDay)), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "Expiring", "TUF role root, version 14 expires at"},
-		"roles that nobody can read":     {[]string{configMap("yes"), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "annotation landwaiter.dev/tuf-roles of ConfigMap landwaiter-system/exported cannot be read"},
-		"roles without an end":           {[]string{configMap(`[{"role":"root"}]`), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "export the ConfigMap again"},
-		"a store without a bundle":       {[]string{written.Object("ClusterStore", "", "x", "registries: [r.example.com]")}, "ClusterStore x", "!NoExpiry", ""},
-		"a store whose bundle ends":      {[]string{written.Object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle:\n  inline: |\n    "+strings.ReplaceAll(strings.TrimSpace(soon), "\n", "\n    "))}, "ClusterStore x", "Expiring", "soon"},
-		"a store that cannot be used":    {[]string{written.Object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle: {inline: rubbish}")}, "ClusterStore x", "?ExpiryUnknown", ""},
+		"keys have no end": {[]string{written.Object("ClusterTrustStore", "", "x", written.InlineKey(string(written.NewKey(t).PEM)))},
+			"ClusterTrustStore x", "!NoExpiry", "nothing in it has an end"},
+		"certificates that last": {[]string{written.Object("ClusterTrustStore", "", "x", inline("Certificates", later))}, "ClusterTrustStore x",
+			"!NotExpiring", "30 days"},
+		"one that ends soon": {[]string{written.Object("ClusterTrustStore", "", "x", inline("Certificates", later+soon))}, "ClusterTrustStore x",
+			"Expiring", `CN=soon,O=Landwaiter Fixtures,ST=WA,C=US" expires at ` + now.Add(20*endsDay).Format(time.RFC3339) + "; replace it in time"},
+		"one that has ended comes first": {[]string{written.Object("ClusterTrustStore", "", "x", inline("TimestampAuthorities", soon+past))}, "ClusterTrustStore x",
+			"Expired", `CN=past,O=Landwaiter Fixtures,ST=WA,C=US" expired at ` + now.Add(-endsDay).Format(time.RFC3339) + ", certificate"},
+		"a namespace's": {[]string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "x", inline("Certificates", soon))},
+			"TrustStore team-a/x", "Expiring", "soon"},
+		"a root whose CAs end": {[]string{written.Object("ClusterTrustStore", "", "x", inline("SigstoreRoot", string(root)))}, "ClusterTrustStore x",
+			"Expiring", `CA "`},
+		"one that cannot be read": {[]string{written.Object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {inline: rubbish}")},
+			"ClusterTrustStore x", "?ExpiryUnknown", "Ready"},
+		"a ConfigMap without roles": {[]string{configMap(""), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x",
+			"!NotExpiring", ""},
+		"exported roles that last": {[]string{configMap(roles(100 * endsDay)), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x",
+			"!NotExpiring", ""},
+		"an exported role ends soon": {[]string{configMap(roles(5 * endsDay)), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x",
+			"Expiring", "TUF role root, version 14 expires at"},
+		"roles that nobody can read": {[]string{configMap("yes"), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x",
+			"?ExpiryUnknown", "annotation landwaiter.dev/tuf-roles of ConfigMap landwaiter-system/exported cannot be read"},
+		"roles without an end": {[]string{configMap(`[{"role":"root"}]`), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x",
+			"?ExpiryUnknown", "export the ConfigMap again"},
+		"a store without a bundle": {[]string{written.Object("ClusterStore", "", "x", "registries: [r.example.com]")}, "ClusterStore x", "!NoExpiry", ""},
+		"a store whose " +
+			"bundle ends": {
+			[]string{written.Object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle:\n  inline: |\n    "+
+				strings.ReplaceAll(strings.TrimSpace(soon), "\n", "\n    "))}, "ClusterStore x", "Expiring", "soon"},
+		"a store that cannot be used": {[]string{written.Object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle: {inline: rubbish}")},
+			"ClusterStore x", "?ExpiryUnknown", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := written.Compiled(written.Objects(t, c.documents...))
@@ -99,7 +118,8 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 	require.NoError(t, err)
 	text := authorityUntil(t, "later", now.Add(400*endsDay))
 	keyless := written.Object("ClusterVerifier", "", "v", "type: Cosign\ncosign: {keyless: {identities: [{issuer: i, subject: s}]}}")
-	store := written.Object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {vault: {address: \"https://vault.example.com\", path: pki/cert/ca, tokenSecretKeyRef: {name: token, key: t}}}")
+	store := written.Object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {vault: {address: \"https://vault.example.com\", path: pki/cert/ca, "+
+		"tokenSecretKeyRef: {name: token, key: t}}}")
 	token := "kind: Secret\nmetadata: {name: token, namespace: landwaiter-system}\nstringData: {t: x}"
 	for name, c := range map[string]struct {
 		document string
@@ -108,9 +128,12 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 		want     map[time.Duration]string // by the time since the last good fetch
 	}{
 		"a fetch that works": {store, external.Value{Content: []byte(text), FetchedAt: now}, "ClusterTrustStore x", map[time.Duration]string{0: "!NotExpiring"}},
-		"a fetch that fails": {store, external.Value{Content: []byte(text), FetchedAt: now, KeptUntil: now.Add(endsDay), Err: errors.New("down")}, "ClusterTrustStore x",
+		"a fetch that fails": {store, external.Value{Content: []byte(text), FetchedAt: now, KeptUntil: now.Add(endsDay), Err: errors.New("down")},
+			"ClusterTrustStore x",
 			map[time.Duration]string{time.Hour: "!NotExpiring", 2 * time.Hour: "Expiring", 25 * time.Hour: "Expired"}},
-		"a role of a repository": {keyless, external.Value{Content: root, FetchedAt: now, Roles: []external.TUFRole{{Name: "root", Version: 3, Expires: now.Add(40 * endsDay)}, {Name: "timestamp", Version: 9, Expires: now}}}, "ClusterVerifier v",
+		"a role of a repository": {keyless,
+			external.Value{Content: root, FetchedAt: now,
+				Roles: []external.TUFRole{{Name: "root", Version: 3, Expires: now.Add(40 * endsDay)}, {Name: "timestamp", Version: 9, Expires: now}}}, "ClusterVerifier v",
 			map[time.Duration]string{11 * endsDay: "Expired"}}, // the fixture's authorities live for hours
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,12 +191,14 @@ func TestRevocationListsAreForVerifiersThatCheck(t *testing.T) {
 	stores := []string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "ca", inline("Certificates", string(ca.CertificatePEM))),
 		written.Object("TrustStore", "team-a", "lists", inline("RevocationLists", string(list)))}
 	verifier := func(more string) []string {
-		return append(stores, written.Object("Verifier", "team-a", "v", "type: Notation\nnotation: {trustStoreRefs: [{name: ca}], trustedIdentities: [\"*\"], "+more+"}"))
+		return append(stores,
+			written.Object("Verifier", "team-a", "v", "type: Notation\nnotation: {trustStoreRefs: [{name: ca}], trustedIdentities: [\"*\"], "+more+"}"))
 	}
 	for name, c := range map[string]struct{ more, want, says string }{
-		"checks":          {"revocation: Check, revocationListTrustStoreRefs: [{name: lists}]", "Valid", ""},
-		"does not check":  {"revocation: Ignore, revocationListTrustStoreRefs: [{name: lists}]", "!Invalid", "revocationListTrustStoreRefs needs revocation: Check"},
-		"names a root":    {"revocation: Check, revocationListTrustStoreRefs: [{name: ca}]", "!Invalid", "revocationListTrustStoreRefs[0]: TrustStore team-a/ca is of type Certificates, it must be of type RevocationLists"},
+		"checks":         {"revocation: Check, revocationListTrustStoreRefs: [{name: lists}]", "Valid", ""},
+		"does not check": {"revocation: Ignore, revocationListTrustStoreRefs: [{name: lists}]", "!Invalid", "revocationListTrustStoreRefs needs revocation: Check"},
+		"names a root": {"revocation: Check, revocationListTrustStoreRefs: [{name: ca}]", "!Invalid",
+			"revocationListTrustStoreRefs[0]: TrustStore team-a/ca is of type Certificates, it must be of type RevocationLists"},
 		"names nothing":   {"revocation: Check, revocationListTrustStoreRefs: [{name: none}]", "!NotFound", "does not exist"},
 		"lists as a root": {"revocation: Check, timestamps: {trustStoreRefs: [{name: lists}]}", "!Invalid", "it must be of type TimestampAuthorities"},
 	} {

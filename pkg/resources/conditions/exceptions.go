@@ -55,9 +55,11 @@ func (c conditions) lifting(x *compile.Exception, message string) Condition {
 	case len(holding) == 0:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: message + "; mandatory policies hold"}
 	case lifts:
-		return Condition{True: true, Reason: policy.ReasonMandatoryHolds, Message: message + "; it does not override mandatory policies (" + names + "): " + needs}
+		return Condition{True: true, Reason: policy.ReasonMandatoryHolds, Message: message + "; it does not override mandatory policies (" +
+			names + "): " + needs}
 	}
-	return Condition{Reason: policy.ReasonMandatoryHolds, Message: "it allows nothing, because mandatory policies deny all of its images (" + names + "): " + needs}
+	return Condition{Reason: policy.ReasonMandatoryHolds, Message: "it allows nothing, because mandatory policies deny all of its images (" +
+		names + "): " + needs}
 }
 
 // allowedAnyway reports whether the rules alone allow each image of x in every namespace where x may count. It
@@ -119,7 +121,8 @@ func (c conditions) members(x *compile.Exception) string {
 	}
 	where := ", in " + compile.JoinNames(slices.Sorted(maps.Keys(covered)))
 	if others := len(c.snapshot.Candidates()[c.view.Tenant]) - len(covered); others > 0 {
-		where += fmt.Sprintf("; nothing is delegated to the other namespaces of Tenant %s (%d), so it does not count there: ask a cluster admin to name the Tenant in delegate.tenants", c.view.Tenant, others)
+		where += fmt.Sprintf("; nothing is delegated to the other namespaces of Tenant %s (%d), so it does not count there: ask a cluster "+
+			"admin to name the Tenant in delegate.tenants", c.view.Tenant, others)
 	}
 	return where
 }
@@ -175,5 +178,6 @@ func (r Report) EffectiveAt(now time.Time) Condition {
 	if r.Until.IsZero() || now.Before(r.Until) {
 		return r.Effective
 	}
-	return Condition{Reason: policy.ReasonExpired, Message: fmt.Sprintf("it expired at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
+	return Condition{Reason: policy.ReasonExpired,
+		Message: fmt.Sprintf("it expired at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
 }

@@ -22,7 +22,8 @@ func (c conditions) partlyDenies(p compile.Policy) Condition {
 	if len(rules) > 0 {
 		denied, still = "the images of "+compile.JoinNames(rules), stillDecide
 	}
-	return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use Verifiers that the policy names (" + compile.JoinNames(names) + "), and denies " + denied +
+	return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use Verifiers that the policy names (" +
+		compile.JoinNames(names) + "), and denies " + denied +
 		"; " + still + "; the condition Ready says why"}
 }
 

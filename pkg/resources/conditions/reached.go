@@ -93,7 +93,8 @@ func (r placed) unreached(covering []*placed) concern {
 			names = append(names, name)
 		}
 	}
-	return concern{policy.ReasonRuleNeverReached, r.at, "no image reaches the rule, because earlier rules match all of its images: " + compile.JoinNames(names),
+	return concern{policy.ReasonRuleNeverReached, r.at, "no image reaches the rule, because earlier rules match all of its images: " +
+		compile.JoinNames(names),
 		"move it before " + r.named(covering[0]) + ", or remove it"}
 }
 

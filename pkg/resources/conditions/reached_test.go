@@ -49,25 +49,32 @@ func TestARuleThatIsNeverReachedIsFound(t *testing.T) {
 		documents []string
 		want      []string
 	}{
-		"behind every image":    {[]string{ruled(own, "a", "p", "", "**", "!r.io/b/**")}, []string{"VerificationPolicy a/p spec.rules[1] <- spec.rules[0]"}},
-		"behind a folder":       {[]string{ruled(own, "a", "p", "", "r.io/b/**", "!r.io/b/c")}, []string{"VerificationPolicy a/p spec.rules[1] <- spec.rules[0]"}},
-		"behind several rules":  {[]string{ruled(own, "a", "p", "", "r.io/b/**", "r.io/c/*", "!r.io/b/x r.io/c/x")}, []string{"VerificationPolicy a/p spec.rules[2] <- spec.rules[0], spec.rules[1]"}},
-		"two behind one":        {[]string{ruled(own, "a", "p", "", "**", "!r.io/**", "r.io/x")}, []string{"VerificationPolicy a/p spec.rules[1] <- spec.rules[0]", "VerificationPolicy a/p spec.rules[2] <- spec.rules[0]"}},
-		"in part":               {[]string{ruled(own, "a", "p", "", "r.io/b/**", "!r.io/c/x r.io/b/x")}, []string{"VerificationPolicy a/p spec.rules[1].images[1] <- spec.rules[0]"}},
-		"in part, by another":   {[]string{ruled(own, "a", "p", "", "r.io/b/**"), ruled(own, "a", "q", "", "!r.io/c/x r.io/b/x")}, []string{"VerificationPolicy a/q spec.rules[0].images[1] <- spec.rules[0] of VerificationPolicy a/p"}},
+		"behind every image": {[]string{ruled(own, "a", "p", "", "**", "!r.io/b/**")}, []string{"VerificationPolicy a/p spec.rules[1] <- spec.rules[0]"}},
+		"behind a folder":    {[]string{ruled(own, "a", "p", "", "r.io/b/**", "!r.io/b/c")}, []string{"VerificationPolicy a/p spec.rules[1] <- spec.rules[0]"}},
+		"behind several rules": {[]string{ruled(own, "a", "p", "", "r.io/b/**", "r.io/c/*", "!r.io/b/x r.io/c/x")},
+			[]string{"VerificationPolicy a/p spec.rules[2] <- spec.rules[0], spec.rules[1]"}},
+		"two behind one": {[]string{ruled(own, "a", "p", "", "**", "!r.io/**", "r.io/x")},
+			[]string{"VerificationPolicy a/p spec.rules[1] <- spec.rules[0]", "VerificationPolicy a/p spec.rules[2] <- spec.rules[0]"}},
+		"in part": {[]string{ruled(own, "a", "p", "", "r.io/b/**", "!r.io/c/x r.io/b/x")},
+			[]string{"VerificationPolicy a/p spec.rules[1].images[1] <- spec.rules[0]"}},
+		"in part, by another": {[]string{ruled(own, "a", "p", "", "r.io/b/**"), ruled(own, "a", "q", "", "!r.io/c/x r.io/b/x")},
+			[]string{"VerificationPolicy a/q spec.rules[0].images[1] <- spec.rules[0] of VerificationPolicy a/p"}},
 		"in part, and the same": {[]string{ruled(own, "a", "p", "", "r.io/b/**", "r.io/b/x r.io/c/x")}, nil},
 		"in the right order":    {[]string{ruled(own, "a", "p", "", "!r.io/b/**", "**")}, nil},
-		"of an earlier policy":  {[]string{ruled(own, "a", "p", "", "**"), ruled(own, "a", "q", "", "!r.io/b")}, []string{"VerificationPolicy a/q spec.rules[0] <- spec.rules[0] of VerificationPolicy a/p"}},
-		"of a later policy":     {[]string{ruled(own, "a", "p", "", "!r.io/b"), ruled(own, "a", "q", "", "**")}, nil},
-		"of another namespace":  {[]string{ruled(own, "a", "p", "", "**"), ruled(own, "b", "q", "", "!r.io/b")}, nil},
-		"of the cluster":        {[]string{ruled(own, "a", "p", "", "**"), ruled(clusters, "", "q", "", "!r.io/b")}, nil},
-		"behind a warning":      {[]string{ruled(own, "a", "p", written.Warn, "**"), ruled(own, "a", "q", "", "!r.io/b")}, nil},
-		"a warning":             {[]string{ruled(own, "a", "p", "", "**"), ruled(own, "a", "q", written.Warn, "!r.io/b")}, nil},
-		"a warning, by another": {[]string{ruled(own, "a", "p", written.Warn, "**"), ruled(own, "a", "q", written.Warn, "!r.io/b")}, []string{"VerificationPolicy a/q spec.rules[0] <- spec.rules[0] of VerificationPolicy a/p"}},
-		"two mandatory ones":    {[]string{ruled(clusters, "", "p", "scope: Mandatory", "r.io/**"), ruled(clusters, "", "q", "scope: Mandatory", "!r.io/b")}, nil},
-		"in a mandatory one":    {[]string{ruled(clusters, "", "p", "scope: Mandatory", "!r.io/**", "r.io/b")}, []string{"ClusterVerificationPolicy p spec.rules[1] <- spec.rules[0]"}},
-		"behind a mandatory":    {[]string{ruled(clusters, "", "p", "scope: Mandatory", "!r.io/**"), ruled(clusters, "", "q", "", "r.io/b")}, nil},
-		"behind a broken one":   {[]string{ruled(own, "a", "p", "", "**", "UPPER"), ruled(own, "a", "q", "", "!r.io/b")}, nil},
+		"of an earlier policy": {[]string{ruled(own, "a", "p", "", "**"), ruled(own, "a", "q", "", "!r.io/b")},
+			[]string{"VerificationPolicy a/q spec.rules[0] <- spec.rules[0] of VerificationPolicy a/p"}},
+		"of a later policy":    {[]string{ruled(own, "a", "p", "", "!r.io/b"), ruled(own, "a", "q", "", "**")}, nil},
+		"of another namespace": {[]string{ruled(own, "a", "p", "", "**"), ruled(own, "b", "q", "", "!r.io/b")}, nil},
+		"of the cluster":       {[]string{ruled(own, "a", "p", "", "**"), ruled(clusters, "", "q", "", "!r.io/b")}, nil},
+		"behind a warning":     {[]string{ruled(own, "a", "p", written.Warn, "**"), ruled(own, "a", "q", "", "!r.io/b")}, nil},
+		"a warning":            {[]string{ruled(own, "a", "p", "", "**"), ruled(own, "a", "q", written.Warn, "!r.io/b")}, nil},
+		"a warning, by another": {[]string{ruled(own, "a", "p", written.Warn, "**"), ruled(own, "a", "q", written.Warn, "!r.io/b")},
+			[]string{"VerificationPolicy a/q spec.rules[0] <- spec.rules[0] of VerificationPolicy a/p"}},
+		"two mandatory ones": {[]string{ruled(clusters, "", "p", "scope: Mandatory", "r.io/**"), ruled(clusters, "", "q", "scope: Mandatory", "!r.io/b")}, nil},
+		"in a mandatory one": {[]string{ruled(clusters, "", "p", "scope: Mandatory", "!r.io/**", "r.io/b")},
+			[]string{"ClusterVerificationPolicy p spec.rules[1] <- spec.rules[0]"}},
+		"behind a mandatory":  {[]string{ruled(clusters, "", "p", "scope: Mandatory", "!r.io/**"), ruled(clusters, "", "q", "", "r.io/b")}, nil},
+		"behind a broken one": {[]string{ruled(own, "a", "p", "", "**", "UPPER"), ruled(own, "a", "q", "", "!r.io/b")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := written.Objects(t, append(c.documents, written.Namespace("a", "1"), written.Namespace("b", "2"))...)
@@ -105,7 +112,8 @@ func TestNoRuleThatDecidesIsSaidToBeNeverReached(t *testing.T) {
 				if namespace == "" {
 					kind, fields[2] = "ClusterVerificationPolicy", "scope: Mandatory"
 				}
-				rules := rapid.SliceOfN(rapid.Map(rapid.SliceOfN(rapid.SampledFrom(patterns), 1, 2), func(list []string) string { return strings.Join(list, " ") }), 1, 4).Draw(rt, "rules")
+				rules := rapid.SliceOfN(rapid.Map(rapid.SliceOfN(rapid.SampledFrom(patterns), 1, 2), func(list []string) string { return strings.Join(list, " ") }), 1, 4).
+					Draw(rt, "rules")
 				documents = append(documents, ruled(kind, namespace, fmt.Sprint(name, i), rapid.SampledFrom(fields).Draw(rt, "fields"), rules...))
 			}
 		}
@@ -154,7 +162,8 @@ func TestARequirementThatAnotherComesBeforeIsNamed(t *testing.T) {
 		fmt.Sprintf(rule, "r.io/pay/**', 's.io/**", "pay"):       {"VerificationPolicy a/p spec.rules[1].images[0] <- spec.rules[0]"},
 		"\n- {images: ['r.io/pay/**', 's.io/**'], action: Deny}": {"VerificationPolicy a/p spec.rules[1].images[0] <- spec.rules[0]"},
 	} {
-		objects := written.Objects(t, written.Namespace("a", "1"), written.Object("VerificationPolicy", "a", "p", "rules:"+fmt.Sprintf(rule, "r.io/**", "release")+second))
+		objects := written.Objects(t, written.Namespace("a", "1"),
+			written.Object("VerificationPolicy", "a", "p", "rules:"+fmt.Sprintf(rule, "r.io/**", "release")+second))
 		found := conditions.Check(objects)
 		require.Equal(t, want, neverReached(found), second)
 		for _, p := range found {
@@ -167,8 +176,10 @@ func TestARequirementThatAnotherComesBeforeIsNamed(t *testing.T) {
 
 func TestTheFixOfARuleThatIsNeverReachedSaysBeforeWhich(t *testing.T) {
 	for fix, documents := range map[string][]string{
-		"; move it before spec.rules[0], or remove it":                           {ruled("VerificationPolicy", "a", "p", "", "r.io/b/**", "r.io/c/*", "!r.io/b/x r.io/c/x")},
-		"; move it before spec.rules[0] of VerificationPolicy a/p, or remove it": {ruled("VerificationPolicy", "a", "p", "", "**"), ruled("VerificationPolicy", "a", "q", "", "!r.io/b")},
+		"; move it before spec.rules[0], " +
+			"or remove it": {ruled("VerificationPolicy", "a", "p", "", "r.io/b/**", "r.io/c/*", "!r.io/b/x r.io/c/x")},
+		"; move it before spec.rules[0] of VerificationPolicy a/p, " +
+			"or remove it": {ruled("VerificationPolicy", "a", "p", "", "**"), ruled("VerificationPolicy", "a", "q", "", "!r.io/b")},
 	} {
 		said := ""
 		for _, p := range conditions.Check(written.Objects(t, append(documents, written.Namespace("a", "1"))...)) {

@@ -61,7 +61,9 @@ func Reports(s *resolve.Snapshot, namespace verify.Namespace) map[policy.ObjectR
 	}
 	reports, notes, reaches, unreached := map[policy.ObjectRef]Report{}, noted(own), reaches(own, s.Cluster()), neverReached(own)
 	for source, generation := range own.Objects.Generations() {
-		r := Report{Generation: generation, Fingerprints: holds[source], Ends: own.Ends[source], unreached: unreached[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + reaches[source] + notes[source]}}
+		r := Report{Generation: generation, Fingerprints: holds[source], Ends: own.Ends[source], unreached: unreached[source],
+			Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" +
+				reaches[source] + notes[source]}}
 		problem, broken := problems[source]
 		r.Effective = c.effective(source, broken)
 		if broken {
@@ -156,5 +158,6 @@ func (r Report) ExpiresSoon(now time.Time) (Condition, bool) {
 	case len(r.Ends.List) == 0:
 		return Condition{Reason: policy.ReasonNoExpiry, Message: "nothing in it has an end"}, true
 	}
-	return Condition{Reason: policy.ReasonNotExpiring, Message: "nothing in it ends within its notice, which is 30 days for certificates and roots"}, true
+	return Condition{Reason: policy.ReasonNotExpiring, Message: "nothing in it ends within its notice, which is 30 days for " +
+		"certificates and roots"}, true
 }

@@ -65,7 +65,9 @@ func ReviewStored(all, of []v1beta1.Object) map[policy.ObjectRef][]resource.Find
 			}
 		}
 		for _, c := range slices.Concat(concernsOf(o), unreached[at][source]) {
-			found[source] = append(found[source], resource.Finding{ID: string(c.reason), Severity: resource.ReviewSeverity(source, c.reason), Object: source, Field: c.field, Message: c.message, Fix: c.fix})
+			found[source] = append(found[source],
+				resource.Finding{ID: string(c.reason), Severity: resource.ReviewSeverity(source, c.reason), Object: source, Field: c.field,
+					Message: c.message, Fix: c.fix})
 		}
 	}
 	return found
@@ -111,7 +113,9 @@ func signerConcerns(spec v1beta1.VerifierSpec) (found []concern) {
 			found = append(found, placeholder(at, name))
 		}
 		if steps <= 0 {
-			return append(found, concern{policy.ReasonIdentityTooBroad, at, "the regular expressions are too large to find out who else has this identity", "write shorter ones, or exact subjects"})
+			return append(found,
+				concern{policy.ReasonIdentityTooBroad, at, "the regular expressions are too large to find out who else has this identity",
+					"write shorter ones, or exact subjects"})
 		}
 	}
 	return found
@@ -140,7 +144,8 @@ func allowing(spec v1beta1.VerificationPolicySpec, where string) []concern {
 		if requires(spec) {
 			return nil
 		}
-		return []concern{{policy.ReasonRuleTooBroad, "spec", "the policy is mandatory and requires nothing, so it denies no image", "add a rule with require, or remove the policy"}}
+		return []concern{{policy.ReasonRuleTooBroad, "spec", "the policy is mandatory and requires nothing, so it denies no image",
+			"add a rule with require, or remove the policy"}}
 	}
 	unverified := ", so images run unverified " + where
 	for i, rule := range spec.Rules {
@@ -151,7 +156,8 @@ func allowing(spec v1beta1.VerificationPolicySpec, where string) []concern {
 			return []concern{{policy.ReasonRuleTooBroad, fmt.Sprintf("spec.rules[%d]", i), "it allows every image without verification" + unverified,
 				"set images to those that may run unverified"}}
 		case requiresNothing(rule):
-			return []concern{{policy.ReasonRuleTooBroad, fmt.Sprintf("spec.rules[%d].require", i), "every image meets this requirement" + unverified, "add verifiers that must be satisfied"}}
+			return []concern{{policy.ReasonRuleTooBroad, fmt.Sprintf("spec.rules[%d].require", i), "every image meets this requirement" + unverified,
+				"add verifiers that must be satisfied"}}
 		}
 		return nil // the first matching rule decides
 	}
@@ -178,7 +184,8 @@ func requires(spec v1beta1.VerificationPolicySpec) bool {
 
 // requiresNothing reports whether every image meets a rule.
 func requiresNothing(r v1beta1.PolicyRule) bool {
-	return len(r.Require) > 0 && !slices.ContainsFunc(r.Require, func(q v1beta1.Requirement) bool { return strings.TrimSpace(q.Expression) != "true" })
+	return len(r.Require) > 0 &&
+		!slices.ContainsFunc(r.Require, func(q v1beta1.Requirement) bool { return strings.TrimSpace(q.Expression) != "true" })
 }
 
 func exceptionConcerns(spec v1beta1.ExceptionSpec) []concern {
@@ -220,8 +227,10 @@ func keyConcerns(field, text string, fingerprints []string) []concern {
 	}
 	for _, fingerprint := range fingerprints {
 		if published()[fingerprint] {
-			return []concern{{policy.ReasonPublishedKey, field, fmt.Sprintf("the key %s is an example of Landwaiter's documentation, which nobody of yours signs with", fingerprint),
-				"write the public key of your own signer, as cosign generate-key-pair makes it"}}
+			return []concern{
+				{policy.ReasonPublishedKey, field,
+					fmt.Sprintf("the key %s is an example of Landwaiter's documentation, which nobody of yours signs with", fingerprint),
+					"write the public key of your own signer, as cosign generate-key-pair makes it"}}
 		}
 	}
 	return nil
@@ -235,12 +244,14 @@ func Reviewed(o v1beta1.Object, report Report) Condition {
 		return Condition{}
 	}
 	worst := slices.MinFunc(found, func(a, b concern) int {
-		return cmp.Compare(resource.ReviewSeverity(resource.RefOf(o), a.reason).Rank(), resource.ReviewSeverity(resource.RefOf(o), b.reason).Rank())
+		return cmp.Compare(resource.ReviewSeverity(resource.RefOf(o), a.reason).Rank(),
+			resource.ReviewSeverity(resource.RefOf(o), b.reason).Rank())
 	})
 	fixes := compile.MapSlice(found, func(c concern) string { return c.field + ": " + c.fix })
 	reasons := compile.MapSlice(found, func(c concern) string { return c.field + ": " + c.message })
 	if len(found) == 1 {
 		reasons = []string{found[0].message}
 	}
-	return Condition{True: true, Reason: worst.reason, Message: compile.Cut(resource.ReviewMessage(strings.Join(fixes, "; "), strings.Join(reasons, "; ")))}
+	return Condition{True: true, Reason: worst.reason,
+		Message: compile.Cut(resource.ReviewMessage(strings.Join(fixes, "; "), strings.Join(reasons, "; ")))}
 }

@@ -28,7 +28,8 @@ func TestReadySaysWhoElseMayReplaceWhatATrustStoreTrusts(t *testing.T) {
 
 func TestEntriesOfPullSecretsThatAreIgnoredAreNamed(t *testing.T) {
 	snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"),
-		written.Secret("team-a", "one", ".dockerconfigjson", `{"auths":{"r.example.com":{"username":"u","password":"p"},"s.example.com":{"auth":"hunter2"}},"credsStore":"desktop"}`),
+		written.Secret("team-a", "one", ".dockerconfigjson",
+			`{"auths":{"r.example.com":{"username":"u","password":"p"},"s.example.com":{"auth":"hunter2"}},"credsStore":"desktop"}`),
 		written.Secret("team-a", "two", ".dockerconfigjson", `{"auths":{}}`),
 		written.Secret("team-a", "three", ".dockerconfigjson", `{"auths":{"r.exmaple.com":{"username":"u","password":"hunter2"}}}`),
 		written.Object("Store", "team-a", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: one}, {name: two}, {name: three}]")))
@@ -36,7 +37,8 @@ func TestEntriesOfPullSecretsThatAreIgnoredAreNamed(t *testing.T) {
 	ready := written.ReportOn(t, snapshot, "Store team-a/s").Ready
 	require.True(t, ready.True)
 	for _, said := range []string{
-		`spec.imagePullSecrets[0]: Secret team-a/one: entry "s.example.com" is ignored: auth is not`, "spec.imagePullSecrets[0]: Secret team-a/one: credsStore and credHelpers are ignored",
+		`spec.imagePullSecrets[0]: Secret team-a/one: entry "s.example.com" is ignored: auth is not`,
+		"spec.imagePullSecrets[0]: Secret team-a/one: credsStore and credHelpers are ignored",
 		"spec.imagePullSecrets[1]: Secret team-a/two: it has no login",
 		"spec.imagePullSecrets[2]: Secret team-a/three: it has no login for r.example.com, only for r.exmaple.com",
 	} {
@@ -46,7 +48,8 @@ func TestEntriesOfPullSecretsThatAreIgnoredAreNamed(t *testing.T) {
 }
 
 func TestLoginsForMirrorsAndEvidenceAreNotSaidToBeForOthers(t *testing.T) {
-	for name, more := range map[string]string{"a mirror": "mirrors: [{host: m.example.com}]", "evidence": "evidence: {repositories: [{repository: m.example.com/signatures}]}"} {
+	for name, more := range map[string]string{"a mirror": "mirrors: [{host: m.example.com}]",
+		"evidence": "evidence: {repositories: [{repository: m.example.com/signatures}]}"} {
 		snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"),
 			written.Secret("team-a", "pull", ".dockerconfigjson", `{"auths":{"m.example.com":{"username":"u","password":"p"}}}`),
 			written.Object("Store", "team-a", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]\n"+more)))
@@ -57,7 +60,8 @@ func TestLoginsForMirrorsAndEvidenceAreNotSaidToBeForOthers(t *testing.T) {
 
 // Teams may read ClusterStores, whose Secret may have the registries of others.
 func TestTheHostsInTheSecretOfAClusterStoreAreNotNamed(t *testing.T) {
-	objects := written.Objects(t, written.Secret("landwaiter-system", "pull", ".dockerconfigjson", `{"auths":{"team-b.example.com":{"username":"u","password":"p"}}}`),
+	objects := written.Objects(t,
+		written.Secret("landwaiter-system", "pull", ".dockerconfigjson", `{"auths":{"team-b.example.com":{"username":"u","password":"p"}}}`),
 		written.Object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]"))
 	objects.ClusterResourceNamespace = "landwaiter-system"
 	snapshot, problems := written.Compiled(objects)

@@ -119,9 +119,11 @@ func (d *decoder) object(ctx context.Context, doc document, from parsedObject) e
 	case isList(h.GroupVersionKind):
 		err = fmt.Errorf("a %s within a list is not read; write its items into the outer list", h.Kind)
 	case h.foreign() && hasOurs(from.node):
-		err = fmt.Errorf("apiVersion %s, kind %s is not read, and it has Landwaiter's resources among its items; make it a list of apiVersion v1, kind List", h.APIVersion, h.Kind)
+		err = fmt.Errorf("apiVersion %s, kind %s is not read, and it has Landwaiter's resources among its items; make it a list of apiVersion "+
+			"v1, kind List", h.APIVersion, h.Kind)
 	case h.foreign():
-		e := entry{document: doc, source: h.ref(), ignored: true, err: fmt.Errorf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)}
+		e := entry{document: doc, source: h.ref(), ignored: true,
+			err: fmt.Errorf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)}
 		if d.keep {
 			e.json = from.json
 		}

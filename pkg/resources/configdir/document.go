@@ -61,7 +61,8 @@ func split(file string, content []byte) ([]document, error) {
 	begin := 1
 	end := func(next int) {
 		if !isBlank(current.String()) {
-			documents = append(documents, document{file: file, number: len(documents) + 1, begin: begin, line: begin, text: []byte(current.String())})
+			documents = append(documents,
+				document{file: file, number: len(documents) + 1, begin: begin, line: begin, text: []byte(current.String())})
 		}
 		current.Reset()
 		begin = next

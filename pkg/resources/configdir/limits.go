@@ -11,7 +11,7 @@ const (
 	maxDepth      = 16       // nested directories
 	maxDocuments  = 1_000    // in one file
 	maxItems      = 5_000    // in one list: 4 MiB have fewer resources
-	maxMarks      = 600_000  // characters of one document that may begin a YAML node, counted before it is parsed: a parsed node takes about 200 bytes
+	maxMarks      = 600_000  // characters of one document that may begin a YAML node, before it is parsed: a node takes about 200 bytes
 	maxNodes      = 500_000  // YAML nodes of one document with aliases expanded: 4 MiB of kubectl output have fewer
 	maxExpanded   = 8 << 20  // bytes of one document's values with aliases expanded
 	maxNesting    = 100      // nested YAML collections; resources have about 10
@@ -20,9 +20,10 @@ const (
 
 // Timing of reloads.
 const (
-	debounce     = 50 * time.Millisecond  // quiet time after an event: an editor writes several times
-	maxDebounce  = 500 * time.Millisecond // longest wait for a change, even if events keep coming
-	restParts    = 4                      // the pause after a reload, as a multiple of its duration: continuous edits take a fifth of a processor
-	rescan       = 10 * time.Second       // for changes without an event (network file systems, a replaced directory)
-	scanAttempts = 5                      // while a mounted volume is being swapped
+	debounce    = 50 * time.Millisecond  // quiet time after an event: an editor writes several times
+	maxDebounce = 500 * time.Millisecond // longest wait for a change, even if events keep coming
+	// the pause after a reload, as a multiple of its duration: continuous edits take a fifth of a processor
+	restParts    = 4
+	rescan       = 10 * time.Second // for changes without an event (network file systems, a replaced directory)
+	scanAttempts = 5                // while a mounted volume is being swapped
 )

@@ -169,7 +169,8 @@ func hasOurs(object *yamlv3.Node) bool {
 	}
 	for _, child := range items.Content {
 		item := resolved(child)
-		if version := value(item, "apiVersion"); version != nil && strings.Contains(strings.ToLower(version.Value), "landwaiter") || hasOurs(item) {
+		if version := value(item, "apiVersion"); version != nil && strings.Contains(strings.ToLower(version.Value), "landwaiter") ||
+			hasOurs(item) {
 			return true
 		}
 	}

@@ -14,9 +14,10 @@ func printed(objects ...string) string {
 }
 
 const (
-	listedVerifier = `{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: v, namespace: team-a}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}}}`
-	listedSecret   = `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: team-a}, data: {k: aGVsbG8=}}`
-	listedPod      = `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a}}`
+	listedVerifier = `{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: v, namespace: team-a}, spec: {type: Cosign, cosign: {keys: ` +
+		`{trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}}}`
+	listedSecret = `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: team-a}, data: {k: aGVsbG8=}}`
+	listedPod    = `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a}}`
 )
 
 // asKubectlPrints is an object with all that an API server adds.
@@ -75,24 +76,30 @@ metadata:
 
 func TestReadsWhatKubectlPrints(t *testing.T) {
 	typed := func(kind, items string) string {
-		return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {resourceVersion: '12'}\nitems: [%s]\n", map[bool]string{true: "v1", false: "landwaiter.dev/v1beta1"}[kind == "SecretList"], kind, items)
+		return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {resourceVersion: '12'}\nitems: [%s]\n",
+			map[bool]string{true: "v1", false: "landwaiter.dev/v1beta1"}[kind == "SecretList"], kind, items)
 	}
 	for name, c := range map[string]struct {
 		text string
 		want []string
 	}{
-		"with all that a server adds":   {asKubectlPrints, []string{"Verifier team-a/v"}},
-		"of several kinds":              {printed(listedVerifier, listedSecret, listedPod), []string{"Secret team-a/s", "Verifier team-a/v"}},
-		"in JSON":                       {`{"kind":"List","apiVersion":"v1","metadata":{},"items":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team-a"}}]}`, []string{"Namespace team-a"}},
-		"a list of one kind":            {typed("VerifierList", listedVerifier), []string{"Verifier team-a/v"}},
-		"a list of one kind, without":   {typed("SecretList", "{metadata: {name: s, namespace: team-a}}"), []string{"Secret team-a/s"}},
-		"nothing":                       {"apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n", nil},
-		"null":                          {"apiVersion: v1\nkind: List\nitems:\n", nil},
-		"an item that is an alias":      {"apiVersion: v1\nkind: List\nitems: [&a " + listedSecret + ", " + listedVerifier + "]\n", []string{"Secret team-a/s", "Verifier team-a/v"}},
-		"several lists and an object":   {printed(listedVerifier) + "---\n" + printed(listedSecret) + "---\n" + verifier("team-b", "v"), []string{"Secret team-a/s", "Verifier team-a/v", "Verifier team-b/v"}},
+		"with all that a server adds": {asKubectlPrints, []string{"Verifier team-a/v"}},
+		"of several kinds":            {printed(listedVerifier, listedSecret, listedPod), []string{"Secret team-a/s", "Verifier team-a/v"}},
+		"in JSON": {`{"kind":"List","apiVersion":"v1","metadata":{},"items":[{"apiVersion":"v1","kind":"Namespace",` +
+			`"metadata":{"name":"team-a"}}]}`, []string{"Namespace team-a"}},
+		"a list of one kind":          {typed("VerifierList", listedVerifier), []string{"Verifier team-a/v"}},
+		"a list of one kind, without": {typed("SecretList", "{metadata: {name: s, namespace: team-a}}"), []string{"Secret team-a/s"}},
+		"nothing":                     {"apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n", nil},
+		"null":                        {"apiVersion: v1\nkind: List\nitems:\n", nil},
+		"an item that is an alias": {"apiVersion: v1\nkind: List\nitems: [&a " + listedSecret + ", " + listedVerifier + "]\n",
+			[]string{"Secret team-a/s", "Verifier team-a/v"}},
+		"several lists and an object": {printed(listedVerifier) + "---\n" + printed(listedSecret) + "---\n" + verifier("team-b", "v"),
+			[]string{"Secret team-a/s", "Verifier team-a/v", "Verifier team-b/v"}},
 		"the same object in two places": {printed(listedVerifier, listedVerifier), []string{"broken Verifier team-a/v"}},
-		"an item with an unknown field": {printed(listedSecret, strings.Replace(listedVerifier, "spec", "specs", 1)), []string{"Secret team-a/s", "broken Verifier team-a/v"}},
-		"an item with a key twice":      {printed(listedSecret, strings.Replace(listedVerifier, "type: Cosign", "type: Cosign, type: Notation", 1)), []string{"Secret team-a/s", "broken Verifier team-a/v"}},
+		"an item with an unknown field": {printed(listedSecret, strings.Replace(listedVerifier, "spec", "specs", 1)),
+			[]string{"Secret team-a/s", "broken Verifier team-a/v"}},
+		"an item with a key twice": {printed(listedSecret, strings.Replace(listedVerifier, "type: Cosign", "type: Cosign, type: Notation", 1)),
+			[]string{"Secret team-a/s", "broken Verifier team-a/v"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, _, err := Load(t.Context(), writeTree(t, files{"x.yaml": c.text}))
@@ -112,11 +119,13 @@ func TestNamesTheItemOfAListThatItCannotRead(t *testing.T) {
 
 func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 	for name, c := range map[string]struct{ text, message string }{
-		"a list in a list":         {printed(listedSecret, "{apiVersion: v1, kind: List, items: []}"), "item 2 (line 4): a List within a list is not read"},
-		"a typed list in a list":   {printed("{apiVersion: landwaiter.dev/v1beta1, kind: StoreList, items: []}"), "a StoreList within a list is not read"},
-		"a list of another group":  {"apiVersion: meta.k8s.io/v1\nkind: List\nitems: [" + listedSecret + ", " + listedVerifier + "]", "apiVersion meta.k8s.io/v1, kind List is not read, and it has Landwaiter's resources among its items"},
-		"a list by another name":   {"apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: [" + listedVerifier + "]", "kind ResourceList is not read"},
-		"such a list in a list":    {printed("{apiVersion: example.com/v1, kind: Bundle, items: [{apiVersion: v1, kind: list, items: [" + listedVerifier + "]}]}"), "kind Bundle is not read"},
+		"a list in a list":       {printed(listedSecret, "{apiVersion: v1, kind: List, items: []}"), "item 2 (line 4): a List within a list is not read"},
+		"a typed list in a list": {printed("{apiVersion: landwaiter.dev/v1beta1, kind: StoreList, items: []}"), "a StoreList within a list is not read"},
+		"a list of another group": {"apiVersion: meta.k8s.io/v1\nkind: List\nitems: [" + listedSecret + ", " + listedVerifier + "]",
+			"apiVersion meta.k8s.io/v1, kind List is not read, and it has Landwaiter's resources among its items"},
+		"a list by another name": {"apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: [" + listedVerifier + "]", "kind ResourceList is not read"},
+		"such a list in a list": {printed("{apiVersion: example.com/v1, kind: Bundle, items: [{apiVersion: v1, kind: list, items: [" + listedVerifier + "]}]}"),
+			"kind Bundle is not read"},
 		"a part of a list":         {"apiVersion: v1\nkind: List\nmetadata: {continue: abc}\nitems: []", "only a part of a list"},
 		"the first page of a list": {"apiVersion: v1\nkind: List\nmetadata: {remainingItemCount: 3}\nitems: []", "only a part of a list"},
 		"no items":                 {"apiVersion: v1\nkind: List\n", "the field items of this list is missing"},
@@ -131,12 +140,14 @@ func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 		"a merge key in an item":   {printed(strings.Replace(listedSecret, "kind: Secret", "kind: Secret, <<: {a: b}", 1)), "a merge key (<<) is not supported here"},
 		"an unknown kind of ours":  {printed(strings.Replace(listedVerifier, "Verifier", "Verifer", 1)), "has no kind Verifer; did you mean Verifier?"},
 		"an item without a kind":   {printed("{metadata: {name: x}}"), "apiVersion or kind is missing"},
-		"half of a kind":           {"apiVersion: v1\nkind: SecretList\nitems: [{kind: Secret, metadata: {name: x, namespace: a}}]", "item 1 (line 3): apiVersion or kind is missing"},
-		"another kind":             {"apiVersion: v1\nkind: SecretList\nitems: [" + listedVerifier + "]", "item 1 (line 3): apiVersion landwaiter.dev/v1beta1, kind Verifier in a list of kind Secret"},
-		"a key of the list twice":  {"apiVersion: v1\nkind: List\nitems: []\nmetadata: {a: b, a: c}", `key "a" already set in map`},
-		"too many items":           {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat("{},", maxItems) + "{}]", "it has 5001 items, the limit is 5000"},
-		"too many values":          {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat(",", maxMarks) + "]", "characters that may begin a value"},
-		"a long value many times":  {"a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 8) + "*a]", "bytes, counting what aliases repeat"},
+		"half of a kind": {"apiVersion: v1\nkind: SecretList\nitems: [{kind: Secret, metadata: {name: x, namespace: a}}]",
+			"item 1 (line 3): apiVersion or kind is missing"},
+		"another kind": {"apiVersion: v1\nkind: SecretList\nitems: [" + listedVerifier + "]",
+			"item 1 (line 3): apiVersion landwaiter.dev/v1beta1, kind Verifier in a list of kind Secret"},
+		"a key of the list twice": {"apiVersion: v1\nkind: List\nitems: []\nmetadata: {a: b, a: c}", `key "a" already set in map`},
+		"too many items":          {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat("{},", maxItems) + "{}]", "it has 5001 items, the limit is 5000"},
+		"too many values":         {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat(",", maxMarks) + "]", "characters that may begin a value"},
+		"a long value many times": {"a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 8) + "*a]", "bytes, counting what aliases repeat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Load(t.Context(), writeTree(t, files{"x.yaml": c.text}))
@@ -147,7 +158,9 @@ func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 }
 
 func TestIgnoresOtherObjectsThatHaveItems(t *testing.T) {
-	objects, problems, err := Load(t.Context(), writeTree(t, files{"x.yaml": "apiVersion: example.com/v1\nkind: Menu\nitems: [soup, {apiVersion: 1}, " + listedSecret + "]\n---\n" + printed(listedVerifier)}))
+	objects, problems, err := Load(t.Context(),
+		writeTree(t,
+			files{"x.yaml": "apiVersion: example.com/v1\nkind: Menu\nitems: [soup, {apiVersion: 1}, " + listedSecret + "]\n---\n" + printed(listedVerifier)}))
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
 	require.True(t, problems[0].IsIgnored())
@@ -175,8 +188,10 @@ func TestReadsWhatKubectlPrintsOfAnEntireCluster(t *testing.T) {
 }
 
 func TestNeverQuotesSecretsInLists(t *testing.T) {
-	for _, content := range []string{"stringData: {password: 48151623}", "data: {password: 48151623!}", "data: {password: *48151623}", "data: {password: [48151623]}"} {
-		_, problems, err := Load(t.Context(), writeTree(t, files{"x.yaml": printed("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}, " + content + "}")}))
+	for _, content := range []string{"stringData: {password: 48151623}", "data: {password: 48151623!}", "data: {password: *48151623}",
+		"data: {password: [48151623]}"} {
+		_, problems, err := Load(t.Context(),
+			writeTree(t, files{"x.yaml": printed("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}, " + content + "}")}))
 		text := fmt.Sprint(problems, err)
 		require.NotContains(t, text, "48151623")
 		require.Contains(t, text, "x.yaml")

@@ -43,8 +43,9 @@ func TestKnowsTheLineOfEveryField(t *testing.T) {
 			require.Equal(t, source("VerificationPolicy", "team-a", "p"), d.Source)
 			require.Equal(t, "standard input", d.File)
 			for field, line := range map[string]int{
-				"": 2, "metadata.namespace": 6, "metadata.labels": 7, "spec": 8, "spec.rules": 9, "spec.rules[0]": 10, "spec.rules[0].action": 11, "spec.rules[1].images[0]": 13,
-				"spec.rules[1].action": 14, "spec.rules[1].gone": 12, "spec.rules[7].images": 9, "spec.gone.more": 8, "gone": 2, "[app]..x]": 2, "spec.rules[-1]": 9,
+				"": 2, "metadata.namespace": 6, "metadata.labels": 7, "spec": 8, "spec.rules": 9, "spec.rules[0]": 10, "spec.rules[0].action": 11,
+				"spec.rules[1].images[0]": 13,
+				"spec.rules[1].action":    14, "spec.rules[1].gone": 12, "spec.rules[7].images": 9, "spec.gone.more": 8, "gone": 2, "[app]..x]": 2, "spec.rules[-1]": 9,
 			} {
 				require.Equal(t, line+c.shift, d.LineOf(field), field)
 			}
@@ -53,8 +54,10 @@ func TestKnowsTheLineOfEveryField(t *testing.T) {
 }
 
 func TestReadsFilesDirectoriesAndStandardInputOnce(t *testing.T) {
-	dir := writeTree(t, files{"rules/a.yaml": verifier("team-a", "a"), "rules/deep/b.yaml": verifier("team-a", "b"), "c.txt": verifier("team-a", "c"), "rules/note.txt": garbage})
-	read, err := Read(t.Context(), "", []string{filepath.Join(dir, "rules"), filepath.Join(dir, "rules", "deep", ".", "b.yaml"), filepath.Join(dir, "c.txt"), Standard}, strings.NewReader(garbage))
+	dir := writeTree(t,
+		files{"rules/a.yaml": verifier("team-a", "a"), "rules/deep/b.yaml": verifier("team-a", "b"), "c.txt": verifier("team-a", "c"), "rules/note.txt": garbage})
+	read, err := Read(t.Context(), "",
+		[]string{filepath.Join(dir, "rules"), filepath.Join(dir, "rules", "deep", ".", "b.yaml"), filepath.Join(dir, "c.txt"), Standard}, strings.NewReader(garbage))
 	require.NoError(t, err)
 	require.Equal(t, []string{"Verifier team-a/a", "Verifier team-a/b", "Verifier team-a/c"}, names(read.Objects))
 	require.Len(t, read.Declarations, 4)

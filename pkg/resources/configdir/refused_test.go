@@ -58,7 +58,8 @@ func TestAPolicyThatTheCRDRefusesStillSaysWhoseImagesItDenies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			text := "apiVersion: v1\n" + strings.Join(append(slices.Clone(team), written.Object("ClusterVerificationPolicy", "", "c", c.spec)), "\n---\napiVersion: landwaiter.dev/v1beta1\n")
+			text := "apiVersion: v1\n" + strings.Join(append(slices.Clone(team), written.Object("ClusterVerificationPolicy", "", "c", c.spec)),
+				"\n---\napiVersion: landwaiter.dev/v1beta1\n")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(text), 0o600))
 			o, _, err := configdir.Load(t.Context(), dir)
 			require.NoError(t, err)

@@ -58,7 +58,8 @@ func ImagesExemptIn(constraints []unstructured.Unstructured, namespace string, o
 
 // deciding returns the strictest mode of the constraints that match all pods of a namespace, and the constraints
 // with that mode.
-func deciding(constraints []unstructured.Unstructured, namespace string, of map[string]string) (mode Mode, judging []*unstructured.Unstructured) {
+func deciding(constraints []unstructured.Unstructured, namespace string,
+	of map[string]string) (mode Mode, judging []*unstructured.Unstructured) {
 	mode = None
 	if Ignored(of) {
 		return mode, nil

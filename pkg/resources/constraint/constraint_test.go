@@ -25,8 +25,10 @@ func TestAConstraintHasTheModeOfItsStrictestActionAtAdmission(t *testing.T) {
 		`{enforcementAction: dryrun}`:  Dryrun,
 		`{enforcementAction: rubbish}`: None,
 		`{enforcementAction: scoped}`:  None,
-		`{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}, {action: warn, enforcementPoints: [{name: validation.gatekeeper.sh}]}]}`: Warn,
-		`{enforcementAction: scoped, scopedEnforcementActions: [{action: dryrun, enforcementPoints: [{name: "*"}]}, {action: deny, enforcementPoints: [{name: "*"}]}]}`:                                    Deny,
+		`{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}, {action: warn, ` +
+			`enforcementPoints: [{name: validation.gatekeeper.sh}]}]}`: Warn,
+		`{enforcementAction: scoped, scopedEnforcementActions: [{action: dryrun, enforcementPoints: [{name: "*"}]}, {action: deny, enforcementPoints: ` +
+			`[{name: "*"}]}]}`: Deny,
 	} {
 		require.Equal(t, want, ModeOf(withSpec(t, spec)), spec)
 	}
@@ -115,13 +117,14 @@ func TestImagesAreExemptFromTheStrictestModeOnly(t *testing.T) {
 		constraints []string
 		want        []string
 	}{
-		"no constraint":                     {nil, nil},
-		"no exempt image":                   {[]string{`{}`}, nil},
-		"some images":                       {[]string{`{parameters: {exemptImages: [a, "b/*"]}}`}, []string{"a", "b/*"}},
-		"another one denies for them":       {[]string{`{parameters: {exemptImages: [a]}}`, `{}`}, nil},
-		"another one warns for them":        {[]string{`{parameters: {exemptImages: [a]}}`, `{enforcementAction: warn}`}, []string{"a"}},
-		"one elsewhere":                     {[]string{`{parameters: {exemptImages: [a]}, match: {excludedNamespaces: [shop]}}`, `{}`}, nil},
-		"another one is for another kind":   {[]string{`{parameters: {exemptImages: [a]}}`, `{match: {kinds: [{apiGroups: [apps], kinds: [Deployment]}]}}`}, []string{"a"}},
+		"no constraint":               {nil, nil},
+		"no exempt image":             {[]string{`{}`}, nil},
+		"some images":                 {[]string{`{parameters: {exemptImages: [a, "b/*"]}}`}, []string{"a", "b/*"}},
+		"another one denies for them": {[]string{`{parameters: {exemptImages: [a]}}`, `{}`}, nil},
+		"another one warns for them":  {[]string{`{parameters: {exemptImages: [a]}}`, `{enforcementAction: warn}`}, []string{"a"}},
+		"one elsewhere":               {[]string{`{parameters: {exemptImages: [a]}, match: {excludedNamespaces: [shop]}}`, `{}`}, nil},
+		"another one is for another kind": {[]string{`{parameters: {exemptImages: [a]}}`, `{match: {kinds: [{apiGroups: [apps], kinds: [Deployment]}]}}`},
+			[]string{"a"}},
 		"no image is left out by both":      {[]string{`{parameters: {exemptImages: [a]}}`, `{parameters: {exemptImages: [b]}}`}, nil},
 		"a path of the other one covers it": {[]string{`{parameters: {exemptImages: ["r/a/*", x]}}`, `{parameters: {exemptImages: ["r/*"]}}`}, []string{"r/a/*"}},
 		"another one leaves out fewer ones": {[]string{`{parameters: {exemptImages: [a, b]}}`, `{parameters: {exemptImages: [b]}}`}, []string{"b"}},

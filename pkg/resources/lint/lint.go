@@ -47,7 +47,8 @@ type Report struct {
 // Check checks the resources in files and directories, as [configdir.Read] reads them in a namespace. problems
 // returns the problems of compiling objects. Findings are sorted by file and line. It fails if a
 // path cannot be read, and if there is nothing to check.
-func Check(ctx context.Context, namespace string, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
+func Check(ctx context.Context, namespace string, paths []string, stdin io.Reader,
+	problems func(resource.Objects) []resource.Problem) (Report, error) {
 	files, err := configdir.Read(ctx, namespace, paths, stdin)
 	if err != nil {
 		return Report{}, err
@@ -66,12 +67,14 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 	}
 	// Every cluster has namespaces that no file names, so cluster resources apply somewhere.
 	if !slices.Contains(files.Objects.InNamespaces(), metav1.NamespaceDefault) {
-		files.Objects.Namespaces = append(files.Objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})
+		files.Objects.Namespaces = append(files.Objects.Namespaces,
+			corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})
 	}
 	return check(ctx, files, paths, problems, true)
 }
 
-func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, whole bool) (Report, error) {
+func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem,
+	whole bool) (Report, error) {
 	c, err := declared(ctx, files.Declarations)
 	if err != nil {
 		return Report{}, err
@@ -86,7 +89,9 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 		} else if i >= 0 {
 			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")
 		}
-		return Report{}, fmt.Errorf("nothing to check: no resource of landwaiter.dev in %s; objects of other kinds: %d", strings.Join(paths, ", "), c.report.Ignored)
+		return Report{},
+			fmt.Errorf("nothing to check: no resource of landwaiter.dev in %s; objects of other kinds: %d", strings.Join(paths, ", "),
+				c.report.Ignored)
 	}
 	c.refused, c.first = maps.Clone(c.wrong), len(c.report.Findings)
 	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
@@ -96,7 +101,9 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 	}
 	c.exposures(resource.Exposures(files.Objects.Resources...))
 	if len(files.Patches) > 0 {
-		c.report.Findings = append(c.report.Findings, resource.Finding{ID: NoObject, Severity: resource.Note, File: files.Patches[0].File, Message: patched(files.Patches), Fix: built(files.Patches)})
+		c.report.Findings = append(c.report.Findings,
+			resource.Finding{ID: NoObject, Severity: resource.Note, File: files.Patches[0].File, Message: patched(files.Patches),
+				Fix: built(files.Patches)})
 	}
 	c.sort()
 	return c.report, nil
@@ -194,7 +201,8 @@ func (c *checker) duplicates() {
 				}
 			}
 			if len(others) > 0 {
-				c.add(d, resource.Finding{ID: string(policy.ReasonDuplicate), Message: "it is declared again at " + strings.Join(others, ", "), Fix: "remove all but one"})
+				c.add(d, resource.Finding{ID: string(policy.ReasonDuplicate), Message: "it is declared again at " + strings.Join(others, ", "),
+					Fix: "remove all but one"})
 			}
 		}
 	}
@@ -205,7 +213,8 @@ func (c *checker) exposures(found []resource.Exposure) {
 	for _, f := range found {
 		for _, d := range c.places[f.Resource] {
 			if !c.wrong[f.Resource] {
-				c.add(d, resource.Finding{ID: TrustWithinReach, Severity: resource.Note, Field: f.Field, Message: strings.TrimSuffix(f.String(), "; "+f.Fix), Fix: f.Fix})
+				c.add(d, resource.Finding{ID: TrustWithinReach, Severity: resource.Note, Field: f.Field,
+					Message: strings.TrimSuffix(f.String(), "; "+f.Fix), Fix: f.Fix})
 			}
 		}
 	}
@@ -224,7 +233,8 @@ func (c *checker) problem(p resource.Problem) {
 		return // no file can fix it
 	}
 	switch {
-	case c.wrong[p.Source] && (f.Severity == resource.Note && !isMissing(p.Reason) || resource.NeedsReview(p.Reason)), c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
+	case c.wrong[p.Source] && (f.Severity == resource.Note && !isMissing(p.Reason) || resource.NeedsReview(p.Reason)),
+		c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
 		return
 	}
 	near, misspelt := c.misspelt(p)
@@ -266,7 +276,8 @@ func (c *checker) severity(p resource.Problem) resource.Severity {
 		return resource.ReviewSeverity(p.Source, p.Reason)
 	}
 	switch p.Reason {
-	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonAppliesNowhere, policy.ReasonNeverReached, policy.ReasonExpired:
+	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonAppliesNowhere,
+		policy.ReasonNeverReached, policy.ReasonExpired:
 		return resource.Note
 	case policy.ReasonUnsatisfiable:
 		if c.unsure(p.Source) {

@@ -55,7 +55,8 @@ func findingsOf(t *testing.T, text string) (lint.Report, string) {
 }
 
 const (
-	inline    = "|\n      -----BEGIN PUBLIC KEY-----\n      MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEq+5PKTQ4Fmtm/FPqVASrsITmOQCB\n      UIu7srUuYFr0LnANA+p7O4CmKTb2PGMseZiizsuqxMNdlgSXCZLHYlXu4w==\n      -----END PUBLIC KEY-----\n"
+	inline = "|\n      -----BEGIN PUBLIC KEY-----\n      MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEq+5PKTQ4Fmtm/FPqVASrsITmOQCB\n      " +
+		"UIu7srUuYFr0LnANA+p7O4CmKTb2PGMseZiizsuqxMNdlgSXCZLHYlXu4w==\n      -----END PUBLIC KEY-----\n"
 	keysSpec  = "\n  type: PublicKeys\n  source:\n    inline: " + inline
 	fromKeys  = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"
 	notSigned = "{rules: [{images: ['**'], require: [{anyOf: [x]}]}]}"
@@ -79,7 +80,8 @@ func TestANamespaceInAReferenceOfTheClusterIsExplained(t *testing.T) {
 		"{registries: [r.example.com], caBundle: {secretKeyRef: {name: p, namespace: n, key: k}}}": "spec.caBundle.secretKeyRef.namespace",
 	} {
 		_, found := findingsOf(t, object("ClusterStore", spec))
-		require.Contains(t, found, field+": references have no namespace: what cluster resources name is in the one of --cluster-resource-namespace, by default Landwaiter's own; remove it, ")
+		require.Contains(t, found, field+": references have no namespace: what cluster resources name is in the one of --cluster-resource-namespace, by default "+
+			"Landwaiter's own; remove it, ")
 	}
 }
 
@@ -98,43 +100,76 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		want []string
 	}{
 		"a Tenant with a home namespace elsewhere": {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 note  NotFound"}},
-		"keys in the Verifier":                     {object("Verifier", "\n  type: Cosign\n  cosign:\n   keys:\n    insecureIgnoreTransparencyLog: true\n    inline: "+inline), []string{}},
-		"a broken key in the Verifier":             {object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec.cosign.keys.inline Invalid"}},
-		"keys in two places":                       {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"), []string{"17 error spec.cosign.keys Invalid"}},
+		"keys in the Verifier": {
+			object("Verifier", "\n  type: Cosign\n  cosign:\n   keys:\n    insecureIgnoreTransparencyLog: true\n    inline: "+inline), []string{}},
+		"a broken key in the Verifier": {object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"),
+			[]string{"4 error spec.cosign.keys.inline Invalid"}},
+		"keys in two places": {object("TrustStore", keysSpec) +
+			object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"),
+			[]string{"17 error spec.cosign.keys Invalid"}},
 		"a Tenant without a home namespace":        {tenant("{namespaces: [iris]}"), []string{"4 error spec.homeNamespace Invalid"}},
 		"a Tenant with a prefix that is no prefix": {tenant("\n  homeNamespace: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
 		"a Tenant of the system":                   {tenant("{homeNamespace: kube-system}"), []string{"4 error spec Invalid"}},
-		"nothing":                                  {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", notSigned), []string{}},
-		"a field that does not exist":              {object("Store", "{registries: [r.example.com], registry: r}"), []string{"4 error spec.registry Invalid"}},
-		"a field of metadata that is none":         {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, label: y", 1), []string{"3 error metadata.label Invalid"}},
-		"a wrong type":                             {object("Store", "\n  registries: 5"), []string{"5 error spec.registries Invalid"}},
-		"an object in place of a list":             {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    require:\n      anyOf: [x]"), []string{"7 error spec.rules[0].require Invalid"}},
-		"a list in place of an object":             {object("Verifier", "{type: Cosign, cosign: {keys: [{inline: x}]}}"), []string{"4 error spec.cosign.keys Invalid"}},
-		"the field of another type":                {object("Verifier", "{type: Notation, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec Invalid", "4 error spec Invalid"}},
-		"a missing field":                          {object("Verifier", "{images: ['**']}"), []string{"4 error spec.type Invalid"}},
-		"a value that is none":                     {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    action: Permit"), []string{"7 error spec.rules[0].action Invalid"}},
-		"a rule in CEL":                            {object("Verifier", "{type: Cosign, cosign: {}}"), []string{"4 error spec.cosign Invalid"}},
-		"a label that is none":                     {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, labels: {a: 'b c'}", 1), []string{"3 error metadata.labels Invalid"}},
-		"what only compiling knows":                {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"), []string{"6 error spec.source.inline Invalid"}},
-		"an Exception with several faults": {object("Exception", "\n  images: ['r.example.com/worker:v1', 'r.example.com/A']\n  until: \"2099-11-27T18:00:00Z\"\n  reason: why"),
+		"nothing": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", notSigned),
+			[]string{}},
+		"a field that does not exist": {object("Store", "{registries: [r.example.com], registry: r}"), []string{"4 error spec.registry Invalid"}},
+		"a field of metadata that is none": {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, label: y", 1),
+			[]string{"3 error metadata.label Invalid"}},
+		"a wrong type": {object("Store", "\n  registries: 5"), []string{"5 error spec.registries Invalid"}},
+		"an object in place of a list": {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    require:\n      anyOf: [x]"),
+			[]string{"7 error spec.rules[0].require Invalid"}},
+		"a list in place of an object": {object("Verifier", "{type: Cosign, cosign: {keys: [{inline: x}]}}"),
+			[]string{"4 error spec.cosign.keys Invalid"}},
+		"the field of another type": {object("Verifier", "{type: Notation, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"),
+			[]string{"4 error spec Invalid", "4 error spec Invalid"}},
+		"a missing field": {object("Verifier", "{images: ['**']}"), []string{"4 error spec.type Invalid"}},
+		"a value that is none": {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    action: Permit"),
+			[]string{"7 error spec.rules[0].action Invalid"}},
+		"a rule in CEL": {object("Verifier", "{type: Cosign, cosign: {}}"), []string{"4 error spec.cosign Invalid"}},
+		"a label that is none": {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, labels: {a: 'b c'}", 1),
+			[]string{"3 error metadata.labels Invalid"}},
+		"what only compiling knows": {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"),
+			[]string{"6 error spec.source.inline Invalid"}},
+		"an Exception with " +
+			"several faults": {object("Exception", "\n  images: ['r.example.com/worker:v1', 'r.example.com/A']\n  until: \"2099-11-27T18:00:00Z\"\n  reason: why"),
 			[]string{"5 error spec.images[0] Invalid", "5 error spec.images[1] Invalid", "6 error spec.until TooLong"}},
-		"an Exception that is over":        {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"), []string{"1 note  Expired", "1 note  NotDelegated"}},
-		"an Exception that ends on a date": {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2027-11-27\"\n  reason: why"), []string{"6 error spec.until Invalid"}},
-		"a Store with several faults":      {object("Store", "\n  registries: ['https://r.example.com', 'r.example.com/app']"), []string{"5 error spec.registries[0] Invalid", "5 error spec.registries[1] Invalid"}},
-		"a key twice":                      {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
-		"an expression without its root":   {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], expression: unknown}}}"), []string{"4 error spec.cosign.keyless.expression Invalid"}},
-		"keys whose log's root the server fetches": {object("Verifier", "\n  type: Cosign\n  cosign:\n    keys:\n      inline: "+strings.ReplaceAll(inline, "\n      ", "\n        ")) +
+		"an Exception that is over": {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"),
+			[]string{"1 note  Expired", "1 note  NotDelegated"}},
+		"an Exception that ends on a date": {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2027-11-27\"\n  reason: why"),
+			[]string{"6 error spec.until Invalid"}},
+		"a Store with several faults": {object("Store", "\n  registries: ['https://r.example.com', 'r.example.com/app']"),
+			[]string{"5 error spec.registries[0] Invalid", "5 error spec.registries[1] Invalid"}},
+		"a key twice": {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
+		"an expression without its root": {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], expression: unknown}}}"),
+			[]string{"4 error spec.cosign.keyless.expression Invalid"}},
+		"keys whose log's root the " +
+			"server fetches": {object("Verifier", "\n  type: Cosign\n  cosign:\n    keys:\n      inline: "+strings.ReplaceAll(inline, "\n      ", "\n        ")) +
 			object("VerificationPolicy", notSigned), []string{}},
-		"an identity for everyone":               {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*'}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] Invalid"}},
-		"an identity for everyone, on purpose":   {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*', insecureAllowAnySubject: true}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] IdentityForAnyone"}},
-		"an identity for a repository":           {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: 'https://github.com/acme/app/.*'}]}}}"), []string{"4 warning spec.cosign.keyless.identities[0] IdentityTooBroad"}},
-		"an identity that cannot be read":        {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '('}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] Invalid"}},
-		"text without quotes":                    {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
-		"an object twice":                        {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
-		"a document that is none":                {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
-		"a Verifier that the files do not have":  {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"14 note  Unused", "22 note spec.rules[0].require[0] NotFound"}},
-		"a name that is nearly one in the files": {strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "name: x", "name: release") + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[relaese]", 1)), []string{"14 note  Unused", "22 warning spec.rules[0].require[0] NotFound"}},
-		"more signers than there are":            {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
+		"an identity " +
+			"for everyone": {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', "+
+			"subjectRegExp: '.*'}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] Invalid"}},
+		"an identity for " +
+			"everyone, on purpose": {
+			object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*', "+
+				"insecureAllowAnySubject: true}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] IdentityForAnyone"}},
+		"an identity for " +
+			"a repository": {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', "+
+			"subjectRegExp: 'https://github.com/acme/app/.*'}]}}}"), []string{"4 warning spec.cosign.keyless.identities[0] IdentityTooBroad"}},
+		"an identity that " +
+			"cannot be read": {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', "+
+			"subjectRegExp: '('}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] Invalid"}},
+		"text without quotes": {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
+		"an object twice": {object("TrustStore", keysSpec) + object("TrustStore", keysSpec),
+			[]string{"1 error  Duplicate", "14 error  Duplicate"}},
+		"a document that is none": {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
+		"a Verifier that the files " +
+			"do not have": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) +
+			object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"14 note  Unused", "22 note spec.rules[0].require[0] NotFound"}},
+		"a name that is nearly one in the files": {strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "name: x", "name: release") +
+			object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[relaese]", 1)),
+			[]string{"14 note  Unused", "22 warning spec.rules[0].require[0] NotFound"}},
+		"more signers than there are": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) +
+			object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
 	}
@@ -142,17 +177,27 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 
 func TestSaysWhatToDoAboutWhatIsMistaken(t *testing.T) {
 	for text, want := range map[string]string{
-		object("Verifer", fromKeys):                                                                            " Verifer team-a/x: landwaiter.dev/v1beta1 has no kind Verifer; did you mean Verifier?",
-		object("ClusterVerfier", fromKeys):                                                                     " ClusterVerfier team-a/x: landwaiter.dev/v1beta1 has no kind ClusterVerfier; did you mean ClusterVerifier?",
-		object("Other", fromKeys):                                                                              "Other team-a/x: landwaiter.dev/v1beta1 has no kind Other; use one of Verifier, ",
-		strings.Replace(object("Verifier", fromKeys), "v1beta1", "v1", 1):                                      " Verifier team-a/x: apiVersion landwaiter.dev/v1 is not known to this version of Landwaiter; use landwaiter.dev/v1beta1",
-		"apiVersion: landwaiter.dev/v1\nkind: Verifier\n":                                                      " Verifier without a name: apiVersion landwaiter.dev/v1 is not known",
-		object("Verifier", "\n\ttype: Cosign"):                                                                 "YAML must not be indented with tabs; use spaces",
-		object("ClusterVerificationPolicy", "{defaultAction: Allow}"):                                          "metadata.namespace: this kind is cluster-scoped and has no namespace; remove it",
-		object("Verifier", "{type: Notation, cosign: {}}"):                                                     "spec: spec.type Cosign needs spec.cosign, and no other type may have it",
-		object("Verifier", "{type: Notation, cosign: {}, attestation: {predicateType: p, keys: {inline: x}}}"): "spec: spec.type Notation needs spec.notation, and no other type may have it",
-		object("VerificationPolicy", "{rules: [{images: [nginx], action: Allow}]}"):                            `needs a host and a repository, such as "docker.io/library/nginx"`,
-		object("VerificationPolicy", "{rules: [{images: ['**'], require: []}]}"):                               "spec.rules[0].require: must have at least 1 entry; add one, or for images that need no check write action: Allow",
+		object("Verifer", fromKeys): " Verifer team-a/x: landwaiter.dev/v1beta1 has no " +
+			"kind Verifer; did you mean Verifier?",
+		object("ClusterVerfier", fromKeys): " ClusterVerfier team-a/x: landwaiter.dev/v1beta1 " +
+			"has no kind ClusterVerfier; did you mean ClusterVerifier?",
+		object("Other", fromKeys): "Other team-a/x: landwaiter.dev/v1beta1 has no " +
+			"kind Other; use one of Verifier, ",
+		strings.Replace(object("Verifier", fromKeys), "v1beta1", "v1", 1): " Verifier team-a/x: apiVersion landwaiter.dev/v1 " +
+			"is not known to this version of Landwaiter; use landwaiter.dev/v1beta1",
+		"apiVersion: landwaiter.dev/v1\nkind: Verifier\n": " Verifier without a name: apiVersion " +
+			"landwaiter.dev/v1 is not known",
+		object("Verifier", "\n\ttype: Cosign"): "YAML must not be indented with tabs; use spaces",
+		object("ClusterVerificationPolicy", "{defaultAction: Allow}"): "metadata.namespace: this kind is cluster-scoped " +
+			"and has no namespace; remove it",
+		object("Verifier", "{type: Notation, cosign: {}}"): "spec: spec.type Cosign needs spec.cosign, and no " +
+			"other type may have it",
+		object("Verifier", "{type: Notation, cosign: {}, attestation: {predicateType: p, keys: {inline: x}}}"): "spec: spec.type Notation needs spec.notation, and " +
+			"no other type may have it",
+		object("VerificationPolicy", "{rules: [{images: [nginx], action: Allow}]}"): `needs a host and a repository, such as ` +
+			`"docker.io/library/nginx"`,
+		object("VerificationPolicy", "{rules: [{images: ['**'], require: []}]}"): "spec.rules[0].require: must have at least 1 " +
+			"entry; add one, or for images that need no check write action: Allow",
 	} {
 		report, found := findingsOf(t, text)
 		require.Contains(t, found, want, text)
@@ -162,7 +207,8 @@ func TestSaysWhatToDoAboutWhatIsMistaken(t *testing.T) {
 
 // Whoever corrects one fault wants to know of the next one before another run.
 func TestReportsAllFaultsOfAResource(t *testing.T) {
-	rules := "{defaultAction: Allow, rules: [{images: ['r.example.com/a b', 'r.example.com/**', 'r.example.com/c d'], require: [{expression: 'findings['}, {anyOf: [x, gone, lost]}]}, {images: ['r.example.com/e f'], action: Allow}]}"
+	rules := "{defaultAction: Allow, rules: [{images: ['r.example.com/a b', 'r.example.com/**', 'r.example.com/c d'], require: [{expression: 'findings['}, " +
+		"{anyOf: [x, gone, lost]}]}, {images: ['r.example.com/e f'], action: Allow}]}"
 	stores := "{trustStoreRefs: [{name: gone}, {name: x}, {name: lost}]}"
 	for name, c := range map[string]struct {
 		text string
@@ -173,9 +219,11 @@ func TestReportsAllFaultsOfAResource(t *testing.T) {
 			"22 note spec.rules[0].require[1] NotFound", "22 note spec.rules[0].require[1] NotFound", "22 error spec.rules[1].images[0] Invalid"}},
 		"references": {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, images: ['r.example.com/a b'], cosign: {keys: "+stores+"}}"), []string{
 			"17 note spec.cosign.keys.trustStoreRefs[0] NotFound", "17 note spec.cosign.keys.trustStoreRefs[2] NotFound", "17 error spec.images[0] Invalid"}},
-		"what the CRD knows, and what only compiling does": {object("VerificationPolicy", "{defaultAction: Permit, rules: [{images: ['r.example.com/a b'], require: [{types: [Cosign]}]}]}"), []string{
+		"what the CRD knows, and what only " +
+			"compiling does": {object("VerificationPolicy", "{defaultAction: Permit, rules: [{images: ['r.example.com/a b'], require: [{types: [Cosign]}]}]}"), []string{
 			"4 error spec.defaultAction Invalid", "4 error spec.rules[0].images[0] Invalid"}},
-		"an unknown field, and what only compiling knows": {object("VerificationPolicy", "{rule: [], rules: [{images: ['r.example.com/a b'], require: [{types: [Cosign]}]}]}"), []string{
+		"an unknown field, and what only " +
+			"compiling knows": {object("VerificationPolicy", "{rule: [], rules: [{images: ['r.example.com/a b'], require: [{types: [Cosign]}]}]}"), []string{
 			"4 error spec.rule Invalid", "4 error spec.rules[0].images[0] Invalid"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
@@ -191,12 +239,16 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 		want []string
 	}{
 		"a Secret, and what depends on it": {object("TrustStore", secret) + object("Verifier", fromKeys),
-			[]string{"6 note spec.source.secretKeyRef NotFound", "6 note spec.source.secretKeyRef TrustWithinReach", "11 note spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
-		"a trust store of the cluster":               {object("Verifier", ofCluster), []string{"4 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
-		"and not among those of the files":           {strings.Replace(cluster, "name: x", "name: other", 1) + object("Verifier", ofCluster), []string{"17 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
-		"a Verifier of the cluster":                  {object("VerificationPolicy", notSigned), []string{"4 note spec.rules[0].require[0] NotFound"}},
-		"a trust store that nothing names":           {object("TrustStore", keysSpec), []string{"1 note  Unused"}},
-		"a key that the server fetches from a vault": {object("TrustStore", "\n  type: PublicKeys\n  source:\n    vault: {address: 'https://vault.example.com', path: transit/keys/x, tokenSecretKeyRef: {name: t, key: k}}"), nil},
+			[]string{"6 note spec.source.secretKeyRef NotFound", "6 note spec.source.secretKeyRef TrustWithinReach",
+				"11 note spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
+		"a trust store of the cluster": {object("Verifier", ofCluster), []string{"4 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+		"and not among those of the files": {strings.Replace(cluster, "name: x", "name: other", 1) + object("Verifier", ofCluster),
+			[]string{"17 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+		"a Verifier of the cluster":        {object("VerificationPolicy", notSigned), []string{"4 note spec.rules[0].require[0] NotFound"}},
+		"a trust store that nothing names": {object("TrustStore", keysSpec), []string{"1 note  Unused"}},
+		"a key that the server fetches " +
+			"from a vault": {object("TrustStore", "\n  type: PublicKeys\n  source:\n    vault: {address: 'https://vault.example.com', path: transit/keys/x, "+
+			"tokenSecretKeyRef: {name: t, key: k}}"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := check(t, c.text)
@@ -221,10 +273,12 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 		text string
 		want resource.Severity
 	}{
-		"a Verifier of the cluster":                 {cluster("ClusterVerificationPolicy", notSigned), resource.Error},
-		"a Verifier of any name":                    {cluster("ClusterVerificationPolicy", "{rules: [{images: ['**'], require: [{types: [Cosign]}]}]}"), resource.Error},
-		"a trust store of the cluster":              {cluster("ClusterVerifier", fromKeys), resource.Error},
-		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"), resource.Note},
+		"a Verifier of the cluster": {cluster("ClusterVerificationPolicy", notSigned), resource.Error},
+		"a Verifier of any name": {cluster("ClusterVerificationPolicy", "{rules: [{images: ['**'], require: [{types: [Cosign]}]}]}"),
+			resource.Error},
+		"a trust store of the cluster": {cluster("ClusterVerifier", fromKeys), resource.Error},
+		"a Secret": {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"),
+			resource.Note},
 		"a Verifier of a namespace":                 {object("VerificationPolicy", notSigned), resource.Error},
 		"a trust store, named by a namespace":       {object("Verifier", ofCluster), resource.Error},
 		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), resource.Error},
@@ -261,20 +315,25 @@ func TestResourcesOfRatifyAreNamed(t *testing.T) {
 		require.Contains(t, f.Fix, "write "+instead+" of landwaiter.dev")
 		require.FileExists(t, "../../../docs/compare/ratify.md")
 	}
-	report, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader("apiVersion: config.ratify.dev/v2alpha1\nkind: Executor\nmetadata: {name: x}\n"), conditions.Check)
+	report, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader("apiVersion: config.ratify.dev/v2alpha1\nkind: Executor\nmetadata: {name: x}\n"),
+		conditions.Check)
 	require.NoError(t, err)
 	require.Contains(t, report.Findings[0].Fix, "ClusterVerificationPolicy")
 }
 
 func TestAQuotaForNobodyIsNoted(t *testing.T) {
 	quota := func(spec string) string {
-		return "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterQuota\nmetadata: {name: q}\nspec: " + spec + "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"
+		return "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterQuota\nmetadata: {name: q}\nspec: " + spec +
+			"\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"
 	}
 	for name, c := range map[string]struct{ text, says, id string }{
-		"of nobody":                 {quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "none of its namespaces and Tenants exists", "AppliesNowhere"},
-		"of nobody in the files":    {strings.TrimSuffix(quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"), "", ""},
-		"of somebody":               {quota("{namespaces: [team-a, team-z], maxInFlight: 256}"), "", ""},
-		"more than anybody can get": {quota("{namespaces: [team-a], maxInFlight: 257}"), "a quota owner gets at most half of --limit in-flight, which is 512 by default", "NeverReached"},
+		"of nobody": {quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "none of its namespaces and Tenants exists",
+			"AppliesNowhere"},
+		"of nobody in the files": {strings.TrimSuffix(quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"),
+			"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"), "", ""},
+		"of somebody": {quota("{namespaces: [team-a, team-z], maxInFlight: 256}"), "", ""},
+		"more than anybody can get": {quota("{namespaces: [team-a], maxInFlight: 257}"),
+			"a quota owner gets at most half of --limit in-flight, which is 512 by default", "NeverReached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(c.text), conditions.Check)
@@ -293,7 +352,8 @@ func TestAQuotaForNobodyIsNoted(t *testing.T) {
 }
 
 func TestNothingToCheckIsNeverCorrect(t *testing.T) {
-	for _, text := range []string{"", "# nothing\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"} {
+	for _, text := range []string{"", "# nothing\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n",
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"} {
 		_, err := lint.Check(t.Context(), "", []string{"-"}, strings.NewReader(text), conditions.Check)
 		require.ErrorContains(t, err, "nothing to check", text)
 	}
@@ -309,7 +369,8 @@ func TestAnErrorIsNeverOnlyANoteForTheServer(t *testing.T) {
 }
 
 func TestSuggestsTheNameThatWasMeant(t *testing.T) {
-	text := strings.Replace(object("TrustStore", keysSpec), "name: x", "name: team-keys", 1) + object("Verifier", strings.Replace(fromKeys, "name: x", "name: team-kyes", 1))
+	text := strings.Replace(object("TrustStore", keysSpec), "name: x", "name: team-keys", 1) +
+		object("Verifier", strings.Replace(fromKeys, "name: x", "name: team-kyes", 1))
 	_, found := findingsOf(t, text)
 	require.Contains(t, found, "did you mean team-keys?")
 }
@@ -353,9 +414,12 @@ func TestWhatATeamNamesMayBeInItsHomeNamespaceOrTheCluster(t *testing.T) {
 		text  string
 		wrong int
 	}{
-		"of its home namespace":  {home + strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "namespace: team-a", "namespace: home"), 0},
-		"of the cluster":         {home + strings.ReplaceAll(object("ClusterTrustStore", keysSpec)+object("ClusterVerifier", strings.Replace(fromKeys, "{name: x}", "{kind: ClusterTrustStore, name: x}", 1)), ", namespace: team-a", ""), 0},
-		"of another namespace":   {home + strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "namespace: team-a", "namespace: team-b"), 1},
+		"of its home namespace": {home + strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "namespace: team-a", "namespace: home"), 0},
+		"of the cluster": {home +
+			strings.ReplaceAll(object("ClusterTrustStore", keysSpec)+
+				object("ClusterVerifier", strings.Replace(fromKeys, "{name: x}", "{kind: ClusterTrustStore, name: x}", 1)), ", namespace: team-a", ""), 0},
+		"of another namespace": {home + strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "namespace: team-a", "namespace: team-b"),
+			1},
 		"nearly of its own name": {home + strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "name: x", "name: xy"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -373,13 +437,14 @@ func TestPatchesOfKustomizationsAreNoObjects(t *testing.T) {
 		".landwaiter.yaml":                  "layout: flux\n",
 		"tenants/base/a/tenant.yaml":        tenant("{homeNamespace: a, namespaces: [a-web]}"),
 		"tenants/base/a/kustomization.yaml": "resources: [tenant.yaml]\n",
-		"tenants/prod/kustomization.yaml":   "resources: [../base/a]\npatches: [{path: a-patch.yaml}, {path: sub/b.yaml}, {patch: '- {op: remove}'}]\npatchesStrategicMerge: [c.yaml]\n",
-		"tenants/prod/a-patch.yaml":         tenant("{reconciler: {path: ./prod}}"),
-		"tenants/prod/sub/b.yaml":           "- {op: add, path: /spec/x, value: y}\n",
-		"tenants/prod/c.yaml":               tenant("{}"),
-		"tenants/prod/sub/deep/keys.yaml":   object("TrustStore", keysSpec),
-		"tenants/other/kustomization.yaml":  "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\npatches: {a: b}\n",
-		"tenants/other/a-patch.yaml":        "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: x}\n",
+		"tenants/prod/kustomization.yaml": "resources: [../base/a]\npatches: [{path: a-patch.yaml}, {path: sub/b.yaml}, {patch: '- {op: " +
+			"remove}'}]\npatchesStrategicMerge: [c.yaml]\n",
+		"tenants/prod/a-patch.yaml":        tenant("{reconciler: {path: ./prod}}"),
+		"tenants/prod/sub/b.yaml":          "- {op: add, path: /spec/x, value: y}\n",
+		"tenants/prod/c.yaml":              tenant("{}"),
+		"tenants/prod/sub/deep/keys.yaml":  object("TrustStore", keysSpec),
+		"tenants/other/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\npatches: {a: b}\n",
+		"tenants/other/a-patch.yaml":       "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: x}\n",
 	} {
 		file := filepath.Join(root, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
@@ -411,12 +476,14 @@ func TestPatchesOfKustomizationsAreNoObjects(t *testing.T) {
 	require.ErrorContains(t, err, "no resource of landwaiter.dev", "its kustomization cannot be read")
 	t.Chdir(filepath.Join(root, "tenants"))
 	_, err = lint.Check(t.Context(), "", []string{"prod/c.yaml"}, strings.NewReader(""), conditions.Check)
-	require.ErrorContains(t, err, "prod/c.yaml: it is a patch of prod/kustomization.yaml, so what it contains is no object; to check what kustomizations build, run landwaiter platform check ..")
+	require.ErrorContains(t, err, "prod/c.yaml: it is a patch of prod/kustomization.yaml, so what it contains is no object; to check what kustomizations build, "+
+		"run landwaiter platform check ..")
 }
 
 // A policy of the cluster names ClusterVerifiers as "Verifier", and so does a team without Verifiers.
 func TestATypoInTheNameOfAClusterVerifierIsAWarning(t *testing.T) {
-	clusterVerifier := "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: acme-platform}\nspec: {type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}\n---\n"
+	clusterVerifier := "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: acme-platform}\nspec: {type: Cosign, cosign: {keys: " +
+		"{inline: x, insecureIgnoreTransparencyLog: true}}}\n---\n"
 	const rules = "{rules: [{images: ['**'], require: [{anyOf: [acme-plattform]}]}]}"
 	for name, text := range map[string]string{
 		"in a policy of the cluster":              clusterVerifier + strings.Replace(object("ClusterVerificationPolicy", rules), ", namespace: team-a", "", 1),

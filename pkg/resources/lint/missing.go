@@ -17,7 +17,8 @@ func isMissing(reason policy.Reason) bool {
 
 // inFiles says that only the files lack an object.
 var inFiles = strings.NewReplacer( //nolint:gochecknoglobals // a replacer does not change
-	" does not exist; create the namespace", " is not in the files", " which does not exist among", " which the files do not have among", " does not exist", " is not in the files",
+	" does not exist; create the namespace", " is not in the files", " which does not exist among", " which the files do not have among",
+	" does not exist", " is not in the files",
 	"no ClusterException delegates", "no ClusterException in the files delegates",
 )
 

@@ -40,7 +40,8 @@ func (c *checker) ofRatify(d configdir.Declaration) {
 	if err != nil || group.Group != "config.ratify.deislabs.io" && group.Group != "config.ratify.dev" {
 		return
 	}
-	f := resource.Finding{ID: OfRatify, Severity: resource.Warning, Message: fmt.Sprintf("%s is a kind of Ratify (%s), which Landwaiter does not read", header.Kind, group.Group), Fix: "see " + ratifyPage}
+	f := resource.Finding{ID: OfRatify, Severity: resource.Warning,
+		Message: fmt.Sprintf("%s is a kind of Ratify (%s), which Landwaiter does not read", header.Kind, group.Group), Fix: "see " + ratifyPage}
 	if instead := ratifyKinds()[header.Kind]; instead != "" {
 		f.Fix = fmt.Sprintf("write %s of landwaiter.dev/v1beta1 instead: %s has the fields", instead, ratifyPage)
 	} else if strings.HasPrefix(header.Kind, "Cluster") {

@@ -84,7 +84,8 @@ func unknownFields(kind *schema.Schema, unknown []string, decoding error) (found
 	for _, path := range unknown {
 		message, fix := "there is no such field", "remove it"
 		if lastName(path) == "namespace" && strings.HasPrefix(path, "spec.") && !kind.Namespaced {
-			message = "references have no namespace: what cluster resources name is in the one of --cluster-resource-namespace, by default Landwaiter's own"
+			message = "references have no namespace: what cluster resources name is in the one of --cluster-resource-namespace, by default " +
+				"Landwaiter's own"
 			fix = "remove it, and keep what it names in that namespace"
 		} else if near, ok := policy.Nearest(lastName(path), kind.Siblings(path)); ok {
 			fix = "did you mean " + near + "?"

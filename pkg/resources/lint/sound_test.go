@@ -23,7 +23,8 @@ func TestWhatAnAPIServerWouldRefuseIsNamedWithObjectAndField(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 		})
 	}
-	objects, others, err := lint.ReadSound(t.Context(), "team-a", []string{"-"}, strings.NewReader(sound+"---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n"))
+	objects, others, err := lint.ReadSound(t.Context(), "team-a", []string{"-"},
+		strings.NewReader(sound+"---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n"))
 	require.NoError(t, err)
 	require.Equal(t, 1, others)
 	require.Equal(t, "team-a", objects.Resources[0].GetNamespace(), "objects without a namespace are in the given one")

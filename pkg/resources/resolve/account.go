@@ -118,8 +118,10 @@ func (l *Level) tooLarge(share resource.Share) error {
 		return err
 	}
 	_, limit := share.Limits()
-	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the specs of the %s of Tenant %s take more than %d KiB, the limit of all its namespaces but the home namespace together; those of namespace %s take %d KiB: delete some",
-		share, l.excess.tenant, limit>>10, l.Objects.Namespace, l.Objects.bytes[share]>>10))
+	return resource.Reasoned(policy.ReasonLimitExceeded,
+		fmt.Errorf("the specs of the %s of Tenant %s take more than %d KiB, the limit of all its namespaces but the home namespace together; "+
+			"those of namespace %s take %d KiB: delete some",
+			share, l.excess.tenant, limit>>10, l.Objects.Namespace, l.Objects.bytes[share]>>10))
 }
 
 // tooHeavy returns why the resources of a namespace are not compiled though they are kept, nil if they are compiled.
@@ -127,8 +129,11 @@ func (l *Level) tooHeavy() error {
 	if l.weight.refused != nil || l.excess.past[resource.Specs] != byWeight {
 		return l.weight.refused
 	}
-	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the resources of Tenant %s take more than %d KiB once they are compiled, the limit of all its namespaces together, and the largest namespaces are denied first; "+
-		"those of namespace %s take about %d KiB, %s", l.excess.tenant, maxAccountWeight>>10, l.Objects.Namespace, l.weight.total>>10, l.weight.advice()))
+	return resource.Reasoned(policy.ReasonLimitExceeded,
+		fmt.Errorf("the resources of Tenant %s take more than %d KiB once they are compiled, the limit of all its namespaces together, and the "+
+			"largest namespaces are denied first; "+
+			"those of namespace %s take about %d KiB, %s", l.excess.tenant, maxAccountWeight>>10, l.Objects.Namespace, l.weight.total>>10,
+			l.weight.advice()))
 }
 
 // refusedExceptions returns why no exceptions of a namespace are in force, nil if they may be.
@@ -136,8 +141,10 @@ func (l *Level) refusedExceptions() error {
 	if l.excess.past[resource.Exceptions] != byWeight {
 		return nil
 	}
-	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: the exceptions of Tenant %s take more than %d KiB, the limit of all its namespaces together, and the namespaces with the largest lose theirs first; delete some",
-		l.excess.tenant, maxAccountExceptionWeight>>10))
+	return resource.Reasoned(policy.ReasonLimitExceeded,
+		fmt.Errorf("it is not in force: the exceptions of Tenant %s take more than %d KiB, the limit of all its namespaces together, and the "+
+			"namespaces with the largest lose theirs first; delete some",
+			l.excess.tenant, maxAccountExceptionWeight>>10))
 }
 
 // Lacks reports whether specs of a namespace were dropped from the cache though all of them fit, so

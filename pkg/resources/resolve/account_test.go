@@ -166,11 +166,14 @@ func served(t *testing.T, s *resolve.Snapshot, namespaces ...verify.Namespace) [
 
 func TestTheNamespacesOfATenantHaveOneLimitTogetherAndTheHeaviestAreDenied(t *testing.T) {
 	all := []verify.Namespace{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "iris-e", "iris-f", "rose", "shop"}
-	c := content{verify.Cluster: {tenantOf("iris"), tenantOf("rose")}, "iris": weighing("iris", 8), "iris-a": weighing("iris-a", 7), "iris-b": weighing("iris-b", 1),
+	c := content{verify.Cluster: {tenantOf("iris"), tenantOf("rose")}, "iris": weighing("iris", 8), "iris-a": weighing("iris-a", 7),
+		"iris-b": weighing("iris-b", 1),
 		"iris-c": weighing("iris-c", 6), "iris-d": weighing("iris-d", 6), "iris-e": weighing("iris-e", 7), "rose": weighing("rose", 7), "shop": weighing("shop", 7)}
 	s := c.compiled()
-	require.Equal(t, []verify.Namespace{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "rose", "shop"}, served(t, s, all...), "the home namespace first, then those that weigh least, then by name: 8, 1, 6, 6 and 7 of 32 MiB")
-	const why = "the resources of Tenant iris take more than 32768 KiB once they are compiled, the limit of all its namespaces together, and the largest namespaces are denied first; " +
+	require.Equal(t, []verify.Namespace{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "rose", "shop"}, served(t, s, all...),
+		"the home namespace first, then those that weigh least, then by name: 8, 1, 6, 6 and 7 of 32 MiB")
+	const why = "the resources of Tenant iris take more than 32768 KiB once they are compiled, the limit of all its namespaces together, and the largest " +
+		"namespaces are denied first; " +
 		"those of namespace iris-e take about 7161 KiB, the largest is Verifier iris-e/heavy-0 with 1022 KiB: shorten expressions"
 	require.Contains(t, s.For("iris-e").Tiers[0].Judge.Why(), why)
 	for source, report := range conditions.Reports(s, "iris-e") {
@@ -219,7 +222,8 @@ func TestASnapshotSaysWhatAChangeConcerned(t *testing.T) {
 	for _, row := range []struct {
 		mib  int
 		want []verify.Namespace
-	}{{5, []verify.Namespace{"iris-b"}}, {7, []verify.Namespace{"iris-a", "iris-b"}}, {8, []verify.Namespace{"iris-a", "iris-b"}}, {1, []verify.Namespace{"iris-b"}}} {
+	}{{5, []verify.Namespace{"iris-b"}}, {7, []verify.Namespace{"iris-a", "iris-b"}}, {8, []verify.Namespace{"iris-a", "iris-b"}},
+		{1, []verify.Namespace{"iris-b"}}} {
 		next, _ := s.Next(resolve.Group(content{"iris-b": weighing("iris-b", row.mib)}.objects("iris-b")).Only("iris-b"), nil)
 		require.ElementsMatch(t, row.want, next.ChangedSince(s))
 		s = next
@@ -270,7 +274,8 @@ func TestTheExceptionsOfATenantHaveOneLimitTogetherAndDenyNothing(t *testing.T) 
 	require.Equal(t, []verify.Namespace{"iris-0", "iris-1", "iris-2", "iris-3", "iris-5", "iris"}, inForce)
 	report := written.ReportOn(t, s, "Exception iris-4/x00")
 	require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason)
-	require.Equal(t, "it is not in force: the exceptions of Tenant iris take more than 4096 KiB, the limit of all its namespaces together, and the namespaces with the largest lose theirs first; delete some", report.Ready.Message)
+	require.Equal(t, "it is not in force: the exceptions of Tenant iris take more than 4096 KiB, the limit of all its namespaces together, and the namespaces "+
+		"with the largest lose theirs first; delete some", report.Ready.Message)
 	require.Equal(t, policy.ReasonNotInForce, report.Effective.Reason)
 	c["iris-0"] = weighing("iris-0", 1)
 	s, _ = s.Next(resolve.Group(c.objects("iris-0")).Only("iris-0"), nil)
@@ -288,7 +293,9 @@ func drawNamespace(rt *rapid.T, namespaces []string) (verify.Namespace, []v1beta
 	for i := range rapid.SampledFrom([]int{0, 1, 60}).Draw(rt, "Verifiers") { // they weigh what the key does that they share
 		v := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprint("v", i)}}
 		v.Spec.Type = v1beta1.VerifierTypeCosign
-		v.Spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Kind: v1beta1.TrustStoreKindClusterTrustStore, Name: "shared"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+		v.Spec.Cosign = &v1beta1.CosignVerifier{
+			Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Kind: v1beta1.TrustStoreKindClusterTrustStore, Name: "shared"}},
+				TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 		list = append(list, v)
 	}
 	return verify.Namespace(name), list

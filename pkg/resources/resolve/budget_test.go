@@ -20,14 +20,16 @@ import (
 func sound(t *testing.T, name string) []string {
 	t.Helper()
 	return []string{written.Namespace(name, "1"), written.Object("TrustStore", name, "keys", written.InlineKey(string(written.NewKey(t).PEM))),
-		written.Object("Verifier", name, "release", written.CosignVerifier), written.Object("VerificationPolicy", name, "strict", written.PolicySpec("{anyOf: [release]}"))}
+		written.Object("Verifier", name, "release", written.CosignVerifier),
+		written.Object("VerificationPolicy", name, "strict", written.PolicySpec("{anyOf: [release]}"))}
 }
 
 // large has n policies with an expression of 4,000 bytes each; kind may be of the cluster.
 func large(kind, where string, n int, more string) []string {
 	var all []string
 	for i := range n {
-		all = append(all, written.Object(kind, where, fmt.Sprintf("large-%02d", i), more+written.PolicySpec("{expression: \""+strings.Repeat("findings == 1 || ", 240)+"true\"}")))
+		all = append(all,
+			written.Object(kind, where, fmt.Sprintf("large-%02d", i), more+written.PolicySpec("{expression: \""+strings.Repeat("findings == 1 || ", 240)+"true\"}")))
 	}
 	return all
 }
@@ -48,7 +50,8 @@ func TestANamespaceThatWeighsTooMuchDeniesAloneAndSaysWhatToDelete(t *testing.T)
 	hostile := append(sound(t, "team-a"), large("VerificationPolicy", "team-a", 20, "")...)
 	snapshot, problems := written.Compiled(written.Objects(t, append(hostile, other...)...))
 	message := messageOf(t, problems, policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"})
-	for _, part := range []string{"the resources of namespace team-a take about 1", "the limit is 8192 KiB", "the largest is VerificationPolicy team-a/large-00", "delete what is not used"} {
+	for _, part := range []string{"the resources of namespace team-a take about 1", "the limit is 8192 KiB", "the largest is VerificationPolicy team-a/large-00",
+		"delete what is not used"} {
 		require.Contains(t, message, part)
 	}
 	for _, report := range conditions.Reports(snapshot, "team-a") {
@@ -83,7 +86,8 @@ func TestClusterResourcesThatWeighTooMuchDenyWhereTheyApply(t *testing.T) {
 	require.Len(t, snapshot.For("team-a").Tiers, 1, "a policy of scope Fallback is no mandatory policy")
 	require.NotEmpty(t, snapshot.For("team-b").Tiers[0].Judge.Why())
 
-	mandatory := append(large("ClusterVerificationPolicy", "", 70, ""), written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+written.PolicySpec("{types: [Cosign]}")))
+	mandatory := append(large("ClusterVerificationPolicy", "", 70, ""),
+		written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+written.PolicySpec("{types: [Cosign]}")))
 	snapshot, _ = written.Compiled(written.Objects(t, append(sound(t, "team-a"), mandatory...)...))
 	tiers := snapshot.For("team-a").Tiers
 	require.Len(t, tiers, 2)
@@ -94,7 +98,9 @@ func TestClusterResourcesThatWeighTooMuchDenyWhereTheyApply(t *testing.T) {
 func TestASmallerClusterTrustStoreEndsTheDenialOfWhoeverNamesIt(t *testing.T) {
 	documents := []string{written.Namespace("team-a", "1")}
 	for i := range 120 {
-		documents = append(documents, written.Object("Verifier", "team-a", fmt.Sprint("v", i), "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: shared, kind: ClusterTrustStore}], insecureIgnoreTransparencyLog: true}}"))
+		documents = append(documents,
+			written.Object("Verifier", "team-a", fmt.Sprint("v", i), "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: shared, kind: ClusterTrustStore}], "+
+				"insecureIgnoreTransparencyLog: true}}"))
 	}
 	few := written.Object("ClusterTrustStore", "", "shared", written.InlineKey(string(written.NewKey(t).PEM)))
 	many := written.Object("ClusterTrustStore", "", "shared", written.InlineKey(strings.Repeat(string(written.NewKey(t).PEM), 16)))
@@ -115,14 +121,17 @@ func costly(kind, where, name string, rules int) string {
 
 func TestPatternsThatCostARequestTooMuchDenyInTheirNamespaceAlone(t *testing.T) {
 	for name, extra := range map[string][]string{
-		"one policy":      {costly("VerificationPolicy", "team-a", "costly", 4)},
-		"one that warns":  {strings.Replace(costly("VerificationPolicy", "team-a", "costly", 4), "spec:", "spec:\n  enforcementAction: Warn", 1)},
-		"several":         {costly("VerificationPolicy", "team-a", "costly", 1), costly("VerificationPolicy", "team-a", "costly-2", 1), costly("VerificationPolicy", "team-a", "costly-3", 1)},
-		"asked for often": {written.Object("Verifier", "team-a", "costly", "images: [\"r.io/"+strings.Repeat("**/*a*/", 10)+"b\"]\n"+written.CosignVerifier), written.Object("VerificationPolicy", "team-a", "costly", written.PolicySpec(strings.Repeat("{types: [Cosign]}, ", 16)))},
+		"one policy":     {costly("VerificationPolicy", "team-a", "costly", 4)},
+		"one that warns": {strings.Replace(costly("VerificationPolicy", "team-a", "costly", 4), "spec:", "spec:\n  enforcementAction: Warn", 1)},
+		"several": {costly("VerificationPolicy", "team-a", "costly", 1), costly("VerificationPolicy", "team-a", "costly-2", 1),
+			costly("VerificationPolicy", "team-a", "costly-3", 1)},
+		"asked for often": {written.Object("Verifier", "team-a", "costly", "images: [\"r.io/"+strings.Repeat("**/*a*/", 10)+"b\"]\n"+written.CosignVerifier),
+			written.Object("VerificationPolicy", "team-a", "costly", written.PolicySpec(strings.Repeat("{types: [Cosign]}, ", 16)))},
 	} {
 		snapshot, problems := written.Compiled(written.Objects(t, append(append(sound(t, "team-a"), extra...), sound(t, "team-b")...)...))
 		require.NotEmpty(t, problems, name)
-		require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "costly"}), "the limit is 50000; most are by VerificationPolicy team-a/costly", name)
+		require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "costly"}),
+			"the limit is 50000; most are by VerificationPolicy team-a/costly", name)
 		for _, tier := range snapshot.For("team-a").Tiers {
 			require.Contains(t, tier.Judge.Why(), "namespace team-a has too many rules or patterns", name)
 			require.Empty(t, tier.Judge.Rules(), name)
@@ -134,7 +143,8 @@ func TestPatternsThatCostARequestTooMuchDenyInTheirNamespaceAlone(t *testing.T) 
 func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 	documents := []string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", written.InlineKey(string(written.NewKey(t).PEM)))}
 	for i := range 4 {
-		documents = append(documents, written.Object("Verifier", "team-a", fmt.Sprint("v", i), "images: [\"r.io/"+strings.Repeat("**/*a*/", 15)+"b\"]\n"+written.CosignVerifier))
+		documents = append(documents,
+			written.Object("Verifier", "team-a", fmt.Sprint("v", i), "images: [\"r.io/"+strings.Repeat("**/*a*/", 15)+"b\"]\n"+written.CosignVerifier))
 	}
 	snapshot, problems := written.Compiled(written.Objects(t, documents...))
 	require.Len(t, problems, 4)
@@ -142,7 +152,8 @@ func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 
 	// Of the cluster: anyone who has none of their own is denied.
 	for i := range documents {
-		documents[i] = strings.NewReplacer("kind: TrustStore", "kind: ClusterTrustStore", "kind: Verifier", "kind: ClusterVerifier", ", namespace: team-a", "").Replace(documents[i])
+		documents[i] = strings.NewReplacer("kind: TrustStore", "kind: ClusterTrustStore", "kind: Verifier", "kind: ClusterVerifier", ", namespace: team-a", "").
+			Replace(documents[i])
 	}
 	snapshot, problems = written.Compiled(written.Objects(t, append(documents, sound(t, "team-b")...)...))
 	require.Len(t, problems, 4)
@@ -155,7 +166,9 @@ func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 
 func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
 	for name, more := range map[string]string{"fallback": "spec:", "mandatory": "spec:\n  scope: Mandatory"} {
-		snapshot, problems := written.Compiled(written.Objects(t, append(sound(t, "team-a"), written.Namespace("team-b", "2"), strings.Replace(costly("ClusterVerificationPolicy", "", "costly", 4), "spec:", more, 1))...))
+		snapshot, problems := written.Compiled(
+			written.Objects(t,
+				append(sound(t, "team-a"), written.Namespace("team-b", "2"), strings.Replace(costly("ClusterVerificationPolicy", "", "costly", 4), "spec:", more, 1))...))
 		require.Len(t, problems, 1, name)
 		require.Contains(t, problems[0].Message, "the limit is 50000", name)
 		denied := map[verify.Namespace]bool{}

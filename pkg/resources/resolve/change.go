@@ -112,13 +112,15 @@ func (s *Snapshot) generation(v *View) string {
 // registryGeneration hashes everything that determines which registries answer, and to whom: Stores with their
 // credentials, and the cluster's rules for hosts.
 func (s *Snapshot) registryGeneration(stores []compile.Store) string {
-	return compile.DigestOf(append([]string{"registries", s.cluster.shared.hosts}, compile.MapSlice(stores, func(s compile.Store) string { return s.Fingerprint })...))
+	return compile.DigestOf(append([]string{"registries", s.cluster.shared.hosts},
+		compile.MapSlice(stores, func(s compile.Store) string { return s.Fingerprint })...))
 }
 
 // mandatoryGeneration hashes the inputs of v's mandatory tiers that exceptions do not change. It only
 // changes with the mandatory policies, so their verdicts stay cached when the namespace changes.
 func (s *Snapshot) mandatoryGeneration(v *View) string {
 	shared := s.cluster.shared
-	return compile.DigestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
-		compile.MapSlice(v.stores, func(s compile.Store) string { return s.Fingerprint })...))
+	return compile.DigestOf(
+		append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
+			compile.MapSlice(v.stores, func(s compile.Store) string { return s.Fingerprint })...))
 }

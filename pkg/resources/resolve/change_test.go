@@ -21,11 +21,15 @@ func TestAChangeOfOneNamespaceIsAsIfEverythingWereCompiled(t *testing.T) {
 	keys, others := written.InlineKey(string(written.NewKey(t).PEM)), written.InlineKey(string(written.NewKey(t).PEM))
 	cluster := []string{written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterVerifier", "", "shared", written.CosignVerifier),
 		written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\ndefaultAction: Allow")}
-	before := []string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", keys), written.Object("Verifier", "team-a", "own", written.CosignVerifier)}
-	other := []string{written.Namespace("team-b", "2"), written.Object("TrustStore", "team-b", "keys", keys), written.Object("Verifier", "team-b", "own", written.CosignVerifier)}
+	before := []string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", keys),
+		written.Object("Verifier", "team-a", "own", written.CosignVerifier)}
+	other := []string{written.Namespace("team-b", "2"), written.Object("TrustStore", "team-b", "keys", keys),
+		written.Object("Verifier", "team-b", "own", written.CosignVerifier)}
 	for name, after := range map[string][]string{
-		"another key":       {written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", others), written.Object("Verifier", "team-a", "own", written.CosignVerifier)},
-		"broken":            {written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {inline: x}"), written.Object("Verifier", "team-a", "own", written.CosignVerifier)},
+		"another key": {written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", others),
+			written.Object("Verifier", "team-a", "own", written.CosignVerifier)},
+		"broken": {written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {inline: x}"),
+			written.Object("Verifier", "team-a", "own", written.CosignVerifier)},
 		"no Verifier":       {written.Namespace("team-a", "1")},
 		"another namespace": {written.Namespace("team-a", "9")},
 		"nothing changed":   before,
@@ -53,7 +57,8 @@ func TestClusterVerifiersConcernANamespaceWithItsOwnOnlyThroughMandatoryPolicies
 	mandatory := written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+written.PolicySpec("anyOf: [shared]"))
 	cluster := []string{written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterVerifier", "", "shared", written.CosignVerifier)}
 	edited := []string{cluster[0], written.Object("ClusterVerifier", "", "shared", written.CosignVerifier+"\nimages: [r.example.com/**]")}
-	team := []string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", keys), written.Object("Verifier", "team-a", "own", written.CosignVerifier),
+	team := []string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", keys),
+		written.Object("Verifier", "team-a", "own", written.CosignVerifier),
 		written.Object("VerificationPolicy", "team-a", "own", written.PolicySpec("anyOf: [own]"))}
 	for name, more := range map[string][]string{"without one": nil, "with one": {mandatory}} {
 		was, _ := written.Compiled(written.Objects(t, slices.Concat(cluster, more, team)...))
@@ -104,7 +109,8 @@ func TestProblemsTellWhatIsMissingFromWhatMayNotBeRead(t *testing.T) {
 		return problems[0].Reason
 	}
 	require.Equal(t, policy.ReasonNotFound, reason())
-	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied, Err: errors.New("no permission")}}
+	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied,
+		Err: errors.New("no permission")}}
 	require.Equal(t, policy.ReasonAccessDenied, reason())
 	o.Broken[0].Reason = ""
 	require.Equal(t, policy.ReasonInvalid, reason())

@@ -13,11 +13,13 @@ import (
 func TestCountsAgreeWithReports(t *testing.T) {
 	keys := written.InlineKey(string(written.NewKey(t).PEM))
 	const broken = "type: PublicKeys\nsource: {inline: rubbish}"
-	snapshot, _ := written.Compiled(written.AsRead(t, written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"), written.Namespace("empty", "3"),
-		written.Object("TrustStore", "team-a", "keys", broken), written.Object("TrustStore", "team-a", "more", keys), written.Object("Verifier", "team-a", "release", written.CosignVerifier),
-		written.Object("TrustStore", "team-b", "keys", keys), written.Object("Verifier", "team-b", "release", written.CosignVerifier),
-		written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterQuota", "", "q", "namespaces: [team-a]"),
-		written.Object("ClusterVerificationPolicy", "", "p", written.PolicySpec("{anyOf: [gone]}")))))
+	snapshot, _ := written.Compiled(
+		written.AsRead(t, written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"), written.Namespace("empty", "3"),
+			written.Object("TrustStore", "team-a", "keys", broken), written.Object("TrustStore", "team-a", "more", keys),
+			written.Object("Verifier", "team-a", "release", written.CosignVerifier),
+			written.Object("TrustStore", "team-b", "keys", keys), written.Object("Verifier", "team-b", "release", written.CosignVerifier),
+			written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterQuota", "", "q", "namespaces: [team-a]"),
+			written.Object("ClusterVerificationPolicy", "", "p", written.PolicySpec("{anyOf: [gone]}")))))
 	for _, namespace := range snapshot.Namespaces() {
 		counts := snapshot.Counts(namespace)
 		found := map[string]resolve.Count{}

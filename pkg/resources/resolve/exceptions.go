@@ -68,8 +68,9 @@ func (outside Outside) exceptions(l *Level) {
 			steps -= x.Cost()
 			weight -= weightOf(e.Spec)
 			if i >= limit || steps < 0 || weight < 0 {
-				err = resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: %s too many exceptions or images in them, and those that are earlier by name come first; delete some",
-					map[bool]string{true: "the cluster has", false: "the namespace has"}[l.Objects.Namespace == verify.Cluster]))
+				err = resource.Reasoned(policy.ReasonLimitExceeded,
+					fmt.Errorf("it is not in force: %s too many exceptions or images in them, and those that are earlier by name come first; delete some",
+						map[bool]string{true: "the cluster has", false: "the namespace has"}[l.Objects.Namespace == verify.Cluster]))
 			}
 		}
 		if err != nil {
@@ -99,7 +100,8 @@ func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 		}
 	}
 	if len(used) > 0 {
-		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterException, used, "images that an exception lists are allowed until it expires"))
+		v.choices = append(v.choices,
+			v.choice(v.last(), v1beta1.KindClusterException, used, "images that an exception lists are allowed until it expires"))
 	}
 	for i, l := range v.nearer {
 		if v.Broken != nil || len(l.Exceptions) == 0 {

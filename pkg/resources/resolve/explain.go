@@ -135,7 +135,8 @@ func (v *View) policyChoices() []Choice {
 	}
 	for a := range v.Path() {
 		for _, g := range a.Warning {
-			warnings = append(warnings, v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), "their enforcementAction is Warn, so they only add warnings"))
+			warnings = append(warnings,
+				v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), "their enforcementAction is Warn, so they only add warnings"))
 		}
 	}
 	return append(choices, warnings...)

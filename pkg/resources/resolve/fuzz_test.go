@@ -28,10 +28,13 @@ func FuzzCompile(f *testing.F) {
 		f.Add(document)
 	}
 	for _, document := range []string{
-		written.Object("VerificationPolicy", "team-a", "p", "rules: [{images: [\"**\"], require: [{expression: \"findings.exists(f, f.verifier == 'a')\"}, {allOf: [a], atLeast: 2}]}]\ndefaultAction: Allow"),
+		written.Object("VerificationPolicy", "team-a", "p", "rules: [{images: [\"**\"], require: [{expression: \"findings.exists(f, f.verifier == 'a')\"}, {allOf: "+
+			"[a], atLeast: 2}]}]\ndefaultAction: Allow"),
 		written.Object("ClusterVerificationPolicy", "", "p", "scope: Mandatory\nenforcementAction: Warn\nrules: [{images: [\"r.io/**/a*\"], action: Allow}]"),
-		written.Object("Verifier", "team-a", "a", "type: Cosign\ncosign: {keyless: {identities: [{issuerRegExp: \"a{1000}\", subject: b}], expression: \"issuer.matches('x')\"}}"),
-		written.Object("Verifier", "team-a", "a", "type: Cosign\ncosign: {keys: {inline: \"-----BEGIN PUBLIC KEY-----\\nMFk\", trustStoreRefs: [{name: x}], rootTrustStoreRef: {name: x}, insecureIgnoreTransparencyLog: true}}"),
+		written.Object("Verifier", "team-a", "a", "type: Cosign\ncosign: {keyless: {identities: [{issuerRegExp: \"a{1000}\", subject: b}], expression: "+
+			"\"issuer.matches('x')\"}}"),
+		written.Object("Verifier", "team-a", "a", "type: Cosign\ncosign: {keys: {inline: \"-----BEGIN PUBLIC KEY-----\\nMFk\", trustStoreRefs: [{name: x}], "+
+			"rootTrustStoreRef: {name: x}, insecureIgnoreTransparencyLog: true}}"),
 		written.Object("Store", "team-a", "s", "registries: [r.io]\ncaBundle: {inline: x}\nimagePullSecrets: [{name: x}]"),
 		written.Object("ClusterQuota", "", "q", "namespaces: [team-a]\nmaxInFlight: 70"),
 	} {

@@ -32,14 +32,20 @@ func TestADenialNamesWhatHidesAVerifier(t *testing.T) {
 			"neither iris-web nor iris, its Tenant's home namespace, has a Verifier release, and because iris has others, no ClusterVerifier applies there"},
 		"home's, and its policy is asked": {append(verifiers("iris", "release"), append(verifiers("iris-web", "own"), requires("iris", "", "release"))...),
 			"iris-web has Verifiers of its own, so Verifier release of iris does not apply there"},
-		"the cluster's, and the namespace's policy only warns": {append(verifiers("iris-web", "own"), requires("iris-web", written.Warn, "own"), requires("", "", "company")),
-			"iris-web has Verifiers of its own, so ClusterVerifier company does not apply there; VerificationPolicy iris-web/p only warns, so ClusterVerificationPolicy p decides"},
+		"the cluster's, and the namespace's " +
+			"policy only warns": {append(verifiers("iris-web", "own"), requires("iris-web", written.Warn, "own"), requires("", "", "company")),
+			"iris-web has Verifiers of its own, so ClusterVerifier company does not apply there; VerificationPolicy iris-web/p only warns, so " +
+				"ClusterVerificationPolicy p decides"},
 		"the cluster's, and home's policy only warns": {append(verifiers("iris", "own"), requires("iris", written.Warn, "own"), requires("", "", "company")),
-			"iris has Verifiers of its own, so ClusterVerifier company does not apply there; VerificationPolicy iris/p only warns, so ClusterVerificationPolicy p decides"},
+			"iris has Verifiers of its own, so ClusterVerifier company does not apply there; VerificationPolicy iris/p only warns, so " +
+				"ClusterVerificationPolicy p decides"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, _ := written.Compiled(written.Objects(t, append(c.documents, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"))...))
-			require.Contains(t, written.Verdict(t, snapshot, "iris-web", "r.example.com/app").Text(), c.says+"; signatures were not checked yet, so more can follow. To fix: ")
+			snapshot, _ := written.Compiled(
+				written.Objects(t,
+					append(c.documents, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"))...))
+			require.Contains(t, written.Verdict(t, snapshot, "iris-web", "r.example.com/app").Text(),
+				c.says+"; signatures were not checked yet, so more can follow. To fix: ")
 		})
 	}
 }

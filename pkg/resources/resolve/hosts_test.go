@@ -28,17 +28,24 @@ func TestStoresApplyByHost(t *testing.T) {
 		want      map[string]string // the Store of each host; "!" in front of one that denies
 		level     string
 	}{
-		"each level has its host": {[]string{tenant("Namespace"), written.Store("iris-web", "own", "own.example.com"), written.Store("iris", "home", "home.example.com"), written.Store("", "cluster", "cluster.example.com")},
+		"each level has its host": {[]string{tenant("Namespace"), written.Store("iris-web", "own", "own.example.com"),
+			written.Store("iris", "home", "home.example.com"), written.Store("", "cluster", "cluster.example.com")},
 			map[string]string{"own.example.com": "own", "home.example.com": "home", "cluster.example.com": "cluster", "other.example.com": ""}, "namespace"},
-		"the nearest wins": {[]string{tenant("Namespace"), written.Store("iris-web", "own", "own.example.com"), written.Store("iris", "home", "home.example.com, own.example.com"), written.Store("", "cluster", "cluster.example.com, own.example.com, home.example.com")},
+		"the nearest wins": {[]string{tenant("Namespace"), written.Store("iris-web", "own", "own.example.com"),
+			written.Store("iris", "home", "home.example.com, own.example.com"), written.Store("", "cluster", "cluster.example.com, own.example.com, home.example.com")},
 			map[string]string{"own.example.com": "own", "home.example.com": "home", "cluster.example.com": "cluster"}, "namespace"},
-		"the Tenant decides": {[]string{tenant("Tenant"), written.Store("iris-web", "own", "own.example.com"), written.Store("iris", "home", "home.example.com"), written.Store("", "cluster", "own.example.com")},
+		"the Tenant decides": {[]string{tenant("Tenant"), written.Store("iris-web", "own", "own.example.com"), written.Store("iris", "home", "home.example.com"),
+			written.Store("", "cluster", "own.example.com")},
 			map[string]string{"own.example.com": "cluster", "home.example.com": "home"}, "tenant"},
-		"the cluster decides": {[]string{tenant("Cluster"), written.Store("iris-web", "own", "own.example.com"), written.Store("iris", "home", "home.example.com"), written.Store("", "cluster", "own.example.com")},
+		"the cluster decides": {[]string{tenant("Cluster"), written.Store("iris-web", "own", "own.example.com"), written.Store("iris", "home", "home.example.com"),
+			written.Store("", "cluster", "own.example.com")},
 			map[string]string{"own.example.com": "cluster", "home.example.com": ""}, "cluster"},
-		"a broken one denies its own hosts": {[]string{tenant("Namespace"), "kind: Store\nmetadata: " + broken, written.Store("", "cluster", "cluster.example.com, own.example.com")},
+		"a broken one denies " +
+			"its own hosts": {[]string{tenant("Namespace"), "kind: Store\nmetadata: " + broken, written.Store("", "cluster", "cluster.example.com, own.example.com")},
 			map[string]string{"own.example.com": "!broken", "cluster.example.com": "cluster"}, "namespace"},
-		"one whose hosts are unknown denies those that are left": {[]string{tenant("Namespace"), written.Store("iris-web", "a", "own.example.com"), written.Store("iris-web", "b", ""), written.Store("", "cluster", "cluster.example.com")},
+		"one whose hosts are unknown denies those " +
+			"that are left": {[]string{tenant("Namespace"), written.Store("iris-web", "a", "own.example.com"), written.Store("iris-web", "b", ""),
+			written.Store("", "cluster", "cluster.example.com")},
 			map[string]string{"own.example.com": "a", "cluster.example.com": "!b", "other.example.com": "!b"}, "namespace"},
 		"nobody has any": {[]string{tenant("Namespace")}, map[string]string{"own.example.com": ""}, "none"},
 	} {
@@ -69,8 +76,10 @@ func contains(list []string, item string) bool {
 }
 
 func TestWhatStoresSayOfThemselvesIsPerHost(t *testing.T) {
-	documents := []string{written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("iris-x", "3"),
-		written.Store("iris-web", "own", "own.example.com"), written.Store("iris", "home", "home.example.com"), written.Store("iris", "covered", "own.example.com"), written.Store("", "cluster", "cluster.example.com")}
+	documents := []string{written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris", "1"),
+		written.Namespace("iris-web", "2"), written.Namespace("iris-x", "3"),
+		written.Store("iris-web", "own", "own.example.com"), written.Store("iris", "home", "home.example.com"), written.Store("iris", "covered", "own.example.com"),
+		written.Store("", "cluster", "cluster.example.com")}
 	snapshot, problems := written.Compiled(written.Objects(t, documents...))
 	require.Empty(t, problems)
 	var said []string
@@ -79,7 +88,9 @@ func TestWhatStoresSayOfThemselvesIsPerHost(t *testing.T) {
 			said = append(said, c.Level+": "+c.Why)
 		}
 	}
-	require.Equal(t, []string{"namespace: for own.example.com", "tenant: for home.example.com, which no nearer level lists", "cluster: for cluster.example.com, which no nearer level lists"}, said)
+	require.Equal(t,
+		[]string{"namespace: for own.example.com", "tenant: for home.example.com, which no nearer level lists",
+			"cluster: for cluster.example.com, which no nearer level lists"}, said)
 	for source, want := range map[string][2]string{
 		"Store iris-web/own":   {"InForce", "in force in its namespace, for its registries"},
 		"Store iris/home":      {"InForce", "in force in the namespaces of Tenant iris, for its registries"},
@@ -89,7 +100,9 @@ func TestWhatStoresSayOfThemselvesIsPerHost(t *testing.T) {
 		report := written.ReportOn(t, snapshot, source).Effective
 		require.Equal(t, want, [2]string{written.Short(report), report.Message}, source)
 	}
-	unrelated, _ := snapshot.Next(resolve.Group(written.Objects(t, documents[0], written.Store("", "cluster", "cluster.example.com"), written.Store("", "further", "own.example.com"))).Only(verify.Cluster), nil)
+	unrelated, _ := snapshot.Next(
+		resolve.Group(written.Objects(t, documents[0], written.Store("", "cluster", "cluster.example.com"), written.Store("", "further", "own.example.com"))).
+			Only(verify.Cluster), nil)
 	require.NotEqual(t, snapshot.For("iris-x").Generation, unrelated.For("iris-x").Generation)
 }
 
@@ -126,8 +139,10 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 
 func TestConditionsOfATenantsResourcesTellTheTruth(t *testing.T) {
 	keys := written.InlineKey(string(written.NewKey(t).PEM))
-	base := []string{written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"),
-		written.Object("TrustStore", "iris", "keys", keys), written.Object("Verifier", "iris", "release", written.CosignVerifier), written.Object("VerificationPolicy", "iris", "p", written.PolicySpec("{anyOf: [release]}"))}
+	base := []string{written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris", "1"),
+		written.Namespace("iris-web", "2"),
+		written.Object("TrustStore", "iris", "keys", keys), written.Object("Verifier", "iris", "release", written.CosignVerifier),
+		written.Object("VerificationPolicy", "iris", "p", written.PolicySpec("{anyOf: [release]}"))}
 	own := []string{written.Object("TrustStore", "iris-web", "keys", keys), written.Object("Verifier", "iris-web", "own", written.CosignVerifier)}
 	cluster := []string{written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterVerifier", "", "base", written.CosignVerifier)}
 	for name, c := range map[string]struct {
@@ -136,20 +151,42 @@ func TestConditionsOfATenantsResourcesTellTheTruth(t *testing.T) {
 		ready, effective string
 		says             string
 	}{
-		"a Tenant":                                 {base, "Tenant iris", "Valid", "InForce", "rules of the home namespace iris are in force in 2 namespaces"},
-		"a Tenant with a home namespace alone":     {[]string{written.Object("Tenant", "", "iris", "homeNamespace: iris"), written.Namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "in 1 namespace"},
-		"a Tenant without a home namespace":        {[]string{written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris-web", "2")}, "Tenant iris", "!NotFound", "!Denies", "the home namespace iris of Tenant iris does not exist; create the namespace, so every image is denied in 1 namespace"},
-		"a Tenant of cluster rules":                {[]string{written.Object("Tenant", "", "iris", "homeNamespace: iris\nverification: {policyLevel: Cluster}"), written.Namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "the cluster's resources decide in 1 namespace"},
-		"home's policy":                            {base, "VerificationPolicy iris/p", "Valid", "InForce", "in force in the namespaces of Tenant iris"},
-		"home's trust store":                       {base, "TrustStore iris/keys", "Valid", "InForce", ""},
-		"home's verifier":                          {append(base, cluster...), "Verifier iris/release", "Valid", "InForce", "because the Tenant has a Verifier, these no longer apply there: ClusterVerifier base"},
-		"home's verifier, overridden":              {append(base, own...), "Verifier iris/release", "Valid", "!Overridden", "every namespace of Tenant iris has a Verifier of its own"},
-		"a tenant namespace's own verifier":        {append(append(base, own...), written.Object("VerificationPolicy", "iris-web", "p", written.PolicySpec("{anyOf: [own]}"))), "Verifier iris-web/own", "Valid", "InForce", "these no longer apply there: Verifier iris/release"},
-		"one that hides home's":                    {append(base, own...), "Verifier iris-web/own", "Valid", "!Unused", "VerificationPolicy iris/p requires release, which does not apply where a namespace has Verifiers of its own, so images are denied"},
-		"a tenant namespace's, where home is gone": {append(own, written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris-web", "2")), "Verifier iris-web/own", "Valid", "!Denies", "the home namespace iris of Tenant iris does not exist"},
-		"a skipped one that is broken":             {append(base[1:], written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"), written.Object("Verifier", "iris-web", "own", written.CosignVerifier)), "Verifier iris-web/own", "!NotFound", "!Overridden", "TrustStore iris-web/keys does not exist"},
-		"a skipped policy":                         {append(base[1:], written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"), written.Object("VerificationPolicy", "iris-web", "p", written.PolicySpec("{anyOf: [release]}"))), "VerificationPolicy iris-web/p", "Valid", "!Overridden", "Tenant iris leaves decisions to its home namespace (spec.verification.policyLevel)"},
-		"home, where the cluster decides":          {append(base[1:], written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Cluster}")), "Verifier iris/release", "Valid", "!Overridden", "Tenant iris leaves decisions to the cluster"},
+		"a Tenant": {base, "Tenant iris", "Valid", "InForce", "rules of the home namespace iris are in force in 2 namespaces"},
+		"a Tenant with a home namespace alone": {[]string{written.Object("Tenant", "", "iris", "homeNamespace: iris"), written.Namespace("iris", "1")},
+			"Tenant iris", "Valid", "InForce", "in 1 namespace"},
+		"a Tenant without a " +
+			"home namespace": {[]string{written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris-web", "2")},
+			"Tenant iris", "!NotFound", "!Denies", "the home namespace iris of Tenant iris does not exist; create the namespace, so every image is denied " +
+				"in 1 namespace"},
+		"a Tenant of " +
+			"cluster rules": {[]string{written.Object("Tenant", "", "iris", "homeNamespace: iris\nverification: {policyLevel: Cluster}"),
+			written.Namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "the cluster's resources decide in 1 namespace"},
+		"home's policy":      {base, "VerificationPolicy iris/p", "Valid", "InForce", "in force in the namespaces of Tenant iris"},
+		"home's trust store": {base, "TrustStore iris/keys", "Valid", "InForce", ""},
+		"home's verifier": {append(base, cluster...), "Verifier iris/release", "Valid", "InForce",
+			"because the Tenant has a Verifier, these no longer apply there: ClusterVerifier base"},
+		"home's verifier, overridden": {append(base, own...), "Verifier iris/release", "Valid", "!Overridden",
+			"every namespace of Tenant iris has a Verifier of its own"},
+		"a tenant namespace's " +
+			"own verifier": {append(append(base, own...), written.Object("VerificationPolicy", "iris-web", "p", written.PolicySpec("{anyOf: [own]}"))),
+			"Verifier iris-web/own", "Valid", "InForce", "these no longer apply there: Verifier iris/release"},
+		"one that hides home's": {append(base, own...), "Verifier iris-web/own", "Valid", "!Unused",
+			"VerificationPolicy iris/p requires release, which does not apply where a namespace has Verifiers of its own, so images are denied"},
+		"a tenant namespace's, where " +
+			"home is gone": {append(own, written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris-web", "2")),
+			"Verifier iris-web/own", "Valid", "!Denies", "the home namespace iris of Tenant iris does not exist"},
+		"a skipped one " +
+			"that is broken": {append(base[1:], written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"),
+			written.Object("Verifier", "iris-web", "own", written.CosignVerifier)), "Verifier iris-web/own", "!NotFound", "!Overridden",
+			"TrustStore iris-web/keys does not exist"},
+		"a skipped policy": {
+			append(base[1:], written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"),
+				written.Object("VerificationPolicy", "iris-web", "p", written.PolicySpec("{anyOf: [release]}"))), "VerificationPolicy iris-web/p", "Valid", "!Overridden",
+			"Tenant iris leaves decisions to its home namespace (spec.verification.policyLevel)"},
+		"home, where the " +
+			"cluster decides": {
+			append(base[1:], written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Cluster}")),
+			"Verifier iris/release", "Valid", "!Overridden", "Tenant iris leaves decisions to the cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := written.Compiled(written.Objects(t, c.documents...))
@@ -163,8 +200,10 @@ func TestConditionsOfATenantsResourcesTellTheTruth(t *testing.T) {
 
 func TestAPolicyOfHomeThatAMembersVerifiersHideSaysSo(t *testing.T) {
 	keys := written.InlineKey(string(written.NewKey(t).PEM))
-	snapshot, _ := written.Compiled(written.Objects(t, written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"),
-		written.Object("TrustStore", "iris", "keys", keys), written.Object("Verifier", "iris", "release", written.CosignVerifier), written.Object("VerificationPolicy", "iris", "p", written.PolicySpec("{anyOf: [release]}")),
+	snapshot, _ := written.Compiled(written.Objects(t, written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"),
+		written.Namespace("iris", "1"), written.Namespace("iris-web", "2"),
+		written.Object("TrustStore", "iris", "keys", keys), written.Object("Verifier", "iris", "release", written.CosignVerifier),
+		written.Object("VerificationPolicy", "iris", "p", written.PolicySpec("{anyOf: [release]}")),
 		written.Object("TrustStore", "iris-web", "keys", keys), written.Object("Verifier", "iris-web", "own", written.CosignVerifier)))
 	got := written.Verdict(t, snapshot, "iris-web", "r.example.com/app")
 	require.Equal(t, policy.Denied, got.Outcome())

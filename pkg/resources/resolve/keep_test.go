@@ -49,16 +49,21 @@ func TestAResourceThatIsTooLargeToKeepDeniesWhereItApplies(t *testing.T) {
 			map[verify.Namespace]bool{"shop": true, "other": false}},
 		"the cluster's policy": {[]string{written.Object("ClusterVerificationPolicy", "", "large", lax), written.Object("VerificationPolicy", "shop", "own", lax)},
 			map[verify.Namespace]bool{"shop": true, "other": true}}, // it may have been a mandatory policy
-		"a mandatory policy": {[]string{written.Object("ClusterVerificationPolicy", "", "large", lax+"\nscope: Mandatory"), written.Object("VerificationPolicy", "shop", "own", lax)},
+		"a mandatory policy": {[]string{written.Object("ClusterVerificationPolicy", "", "large", lax+"\nscope: Mandatory"),
+			written.Object("VerificationPolicy", "shop", "own", lax)},
 			map[verify.Namespace]bool{"shop": true, "other": true}},
-		"a policy that only warned": {[]string{written.Object("ClusterVerificationPolicy", "", "lax", lax), written.Object("VerificationPolicy", "shop", "large", lax+"\nenforcementAction: Warn")},
+		"a policy that " +
+			"only warned": {[]string{written.Object("ClusterVerificationPolicy", "", "lax", lax),
+			written.Object("VerificationPolicy", "shop", "large", lax+"\nenforcementAction: Warn")},
 			map[verify.Namespace]bool{"shop": true, "other": false}},
-		"a Verifier that a policy names": {[]string{written.Object("ClusterVerificationPolicy", "", "lax", lax), written.Object("Verifier", "shop", "large", written.CosignVerifier),
+		"a Verifier that a " +
+			"policy names": {[]string{written.Object("ClusterVerificationPolicy", "", "lax", lax), written.Object("Verifier", "shop", "large", written.CosignVerifier),
 			written.Object("VerificationPolicy", "shop", "own", written.PolicySpec("{anyOf: [large]}"))}, map[verify.Namespace]bool{"shop": true, "other": false}},
 		"a Verifier without a policy": {[]string{written.Object("Verifier", "shop", "large", written.CosignVerifier)}, map[verify.Namespace]bool{"shop": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, problems := written.Compiled(kept(t, written.Objects(t, append(c.documents, written.Namespace("shop", "1"), written.Namespace("other", "2"))...), "large"))
+			s, problems := written.Compiled(kept(t, written.Objects(t, append(c.documents, written.Namespace("shop", "1"), written.Namespace("other", "2"))...),
+				"large"))
 			require.NotEmpty(t, problems)
 			for where, denied := range c.denied {
 				got := written.Verdict(t, s, where, "r.example.com/app")
@@ -69,7 +74,8 @@ func TestAResourceThatIsTooLargeToKeepDeniesWhereItApplies(t *testing.T) {
 }
 
 func TestAnExceptionThatIsTooLargeToKeepAllowsNothing(t *testing.T) {
-	documents := []string{written.Namespace("shop", "1"), written.Object("ClusterVerificationPolicy", "", "p", denies), written.Object("ClusterException", "", "large", terms(time.Hour, inShop))}
+	documents := []string{written.Namespace("shop", "1"), written.Object("ClusterVerificationPolicy", "", "p", denies),
+		written.Object("ClusterException", "", "large", terms(time.Hour, inShop))}
 	s, _ := written.Compiled(aged(written.Objects(t, documents...)))
 	require.Equal(t, "ClusterException large", by(t, s, "shop", "r.example.com/app", soon))
 	s, _ = written.Compiled(kept(t, aged(written.Objects(t, documents...)), "large"))

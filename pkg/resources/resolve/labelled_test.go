@@ -32,16 +32,24 @@ func TestTheTenantThatTheLabelNamesKeepsItsNamespaceWhicheverIsOlder(t *testing.
 		label     string
 		want      string
 	}{
-		"both list it, and the label names the younger":                {"homeNamespace: a, namespaces: [shop]", "homeNamespace: b, namespaces: [shop]", "shop", "b", "b"},
-		"both list it, and there is no label":                          {"homeNamespace: a, namespaces: [shop]", "homeNamespace: b, namespaces: [shop]", "shop", "", "a"},
-		"both list it, and the label names neither":                    {"homeNamespace: a, namespaces: [shop]", "homeNamespace: b, namespaces: [shop]", "shop", "c", "a"},
-		"both list it, and the label names none that exists":           {"homeNamespace: a, namespaces: [shop]", "homeNamespace: b, namespaces: [shop]", "shop", "d", "a"},
-		"it is the home namespace of both":                             {"homeNamespace: shop", "homeNamespace: shop", "shop", "b", "b"},
-		"it is the home namespace of one":                              {"homeNamespace: shop", "homeNamespace: b, namespaces: [shop]", "shop", "b", "b"},
-		"prefixes overlap, and the label names the longer":             {"homeNamespace: a, namespacePrefix: iris-", "homeNamespace: b, namespacePrefix: iris-green-", "iris-green-x", "b", "b"},
-		"prefixes overlap, and the label names the shorter":            {"homeNamespace: a, namespacePrefix: iris-green-", "homeNamespace: b, namespacePrefix: iris-", "iris-green-x", "b", "b"},
-		"prefixes are equal":                                           {"homeNamespace: a, namespacePrefix: iris-", "homeNamespace: b, namespacePrefix: iris-", "iris-x", "b", "b"},
-		"a list beats a prefix, as it always does":                     {"homeNamespace: a, namespaces: [iris-x]", "homeNamespace: b, namespacePrefix: iris-", "iris-x", "b", "a"},
+		"both list it, and the label names the younger": {"homeNamespace: a, namespaces: [shop]", "homeNamespace: b, namespaces: [shop]",
+			"shop", "b", "b"},
+		"both list it, and there is no label": {"homeNamespace: a, namespaces: [shop]", "homeNamespace: b, namespaces: [shop]",
+			"shop", "", "a"},
+		"both list it, and the label names neither": {"homeNamespace: a, namespaces: [shop]", "homeNamespace: b, namespaces: [shop]",
+			"shop", "c", "a"},
+		"both list it, and the label names none that exists": {"homeNamespace: a, namespaces: [shop]", "homeNamespace: b, namespaces: [shop]",
+			"shop", "d", "a"},
+		"it is the home namespace of both": {"homeNamespace: shop", "homeNamespace: shop", "shop", "b", "b"},
+		"it is the home namespace of one":  {"homeNamespace: shop", "homeNamespace: b, namespaces: [shop]", "shop", "b", "b"},
+		"prefixes overlap, and the label names the longer": {"homeNamespace: a, namespacePrefix: iris-", "homeNamespace: b, namespacePrefix: iris-green-",
+			"iris-green-x", "b", "b"},
+		"prefixes overlap, and the label names the shorter": {"homeNamespace: a, namespacePrefix: iris-green-", "homeNamespace: b, namespacePrefix: iris-",
+			"iris-green-x", "b", "b"},
+		"prefixes are equal": {"homeNamespace: a, namespacePrefix: iris-", "homeNamespace: b, namespacePrefix: iris-",
+			"iris-x", "b", "b"},
+		"a list beats a prefix, as it always does": {"homeNamespace: a, namespaces: [iris-x]", "homeNamespace: b, namespacePrefix: iris-",
+			"iris-x", "b", "a"},
 		"the label names one that does not claim it":                   {"homeNamespace: a", "homeNamespace: b, namespaces: [shop]", "shop", "a", "b"},
 		"the label names one that does not claim what no Tenant lists": {"homeNamespace: a", "homeNamespace: b", "shop", "b", ""},
 	} {
@@ -58,7 +66,9 @@ func TestTheTenantThatTheLabelNamesKeepsItsNamespaceWhicheverIsOlder(t *testing.
 			again, _ := gone.Next(resolve.Group(written.Objects(t, written.Namespace(c.namespace, c.namespace))).Only(verify.Namespace(c.namespace)), nil)
 			same(t, before, again)
 
-			renewed, _ := before.Next(resolve.Group(written.Objects(t, append(documents, written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow"))...)).Only(verify.Cluster), nil)
+			renewed, _ := before.Next(
+				resolve.Group(written.Objects(t, append(documents, written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow"))...)).Only(verify.Cluster),
+				nil)
 			require.Equal(t, before.Tenant(verify.Namespace(c.namespace)), renewed.Tenant(verify.Namespace(c.namespace)))
 			relabelled, _ := after.Next(resolve.Group(written.Objects(t, documents...)).Only(verify.Cluster), nil)
 			same(t, whole, relabelled)

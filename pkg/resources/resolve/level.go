@@ -45,7 +45,8 @@ type Level struct {
 func (outside Outside) level(w *weighed, cluster *Level, past excess) *Level {
 	l, o := &Level{weighed: w, excess: past, compiled: true, allFaults: outside.AllFaults}, w.Objects
 	if o.broken != nil {
-		l.Broken = compile.RefusalOf(fmt.Errorf("%s cannot be read: %w", policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken))
+		l.Broken = compile.RefusalOf(fmt.Errorf("%s cannot be read: %w",
+			policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken))
 		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken)
 	}
 	outside.breakGlass(l)
@@ -151,7 +152,8 @@ func (l *Level) compileQuotas() map[verify.Account]verify.Limits {
 	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
 	for _, r := range EntriesOf[v1beta1.ClusterQuotaSpec](l.Objects) {
 		if r.Broken != nil {
-			l.problem(r.Source, resource.Reasoned(resource.ReasonOf(r.Broken), fmt.Errorf("%w; its namespaces and Tenants have the default quota", r.Broken)))
+			l.problem(r.Source,
+				resource.Reasoned(resource.ReasonOf(r.Broken), fmt.Errorf("%w; its namespaces and Tenants have the default quota", r.Broken)))
 			continue
 		}
 		var taken []string
@@ -163,7 +165,10 @@ func (l *Level) compileQuotas() map[verify.Account]verify.Limits {
 			found[account], by[account] = compile.LimitsOf(r.Spec), r.Source
 		}
 		if len(taken) > 0 {
-			l.problem(r.Source, resource.Reasoned(policy.ReasonConflict, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", compile.JoinNames(taken))))
+			l.problem(r.Source,
+				resource.Reasoned(policy.ReasonConflict,
+					fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists",
+						compile.JoinNames(taken))))
 		}
 	}
 	l.QuotaSources = by

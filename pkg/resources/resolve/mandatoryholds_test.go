@@ -29,45 +29,79 @@ func TestAnExceptionSaysWhichMandatoryPoliciesItDoesNotLift(t *testing.T) {
 		in       string // reason of Effective, "!" in front if it is False
 		says     string
 	}{
-		"no mandatory policy":                            {inShop, nil, "InForce", "; mandatory policies hold"},
-		"one that asks for evidence":                     {inShop, []string{requires("m", "**", "Deny")}, "MandatoryHolds", "it does not override mandatory policies (ClusterVerificationPolicy m): " + needs},
-		"one that denies the image":                      {inShop, []string{mandatory("m", denies)}, "!MandatoryHolds", "it allows nothing, because mandatory policies deny all of its images (ClusterVerificationPolicy m): " + needs},
-		"one that has no rule for the image":             {inShop, []string{requires("m", "r.example.com/other", "Deny")}, "!MandatoryHolds", needs},
-		"one that lets the image alone":                  {inShop, []string{requires("m", "r.example.com/other", "Allow")}, "InForce", ""},
-		"one that allows the image":                      {inShop, []string{mandatory("m", "rules: [{images: ['r.example.com/**'], action: Allow}]")}, "InForce", ""},
-		"one that asks for more signers than there are":  {inShop, []string{mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [base], atLeast: 5}]}]")}, "!MandatoryHolds", "it allows nothing, because mandatory policies deny all of its images (ClusterVerificationPolicy m): " + needs},
-		"a wildcard, and a rule for another registry":    {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{requires("m", "s.example.com/**", "Allow")}, "InForce", "; mandatory policies hold"},
-		"a wildcard, and a rule for another path":        {"images: ['r.example.com/a/*']\nnamespaces: [shop]", []string{requires("m", "r.example.com/b/**", "Allow"), requires("other", "r.example.com/**", "Allow")}, "MandatoryHolds", "(ClusterVerificationPolicy other)"},
-		"one that is broken":                             {inShop, []string{mandatory("m", "rules: [{images: ['**'], require: []}]")}, "!MandatoryHolds", needs},
-		"one that only warns":                            {inShop, []string{mandatory("m", "enforcementAction: Warn\n"+denies)}, "InForce", ""},
-		"a policy that is not mandatory":                 {inShop, []string{written.Object("ClusterVerificationPolicy", "", "m", denies)}, "InForce", ""},
-		"it overrides them":                              {inShop + "\noverrideMandatory: true", []string{mandatory("m", denies)}, "InForce", ", even if a mandatory policy denies them"},
-		"one of its images is denied":                    {"images: [r.example.com/app, r.example.com/tool]\nnamespaces: [shop]", []string{mandatory("m", "defaultAction: Allow\nrules: [{images: [r.example.com/app], action: Deny}]")}, "MandatoryHolds", "(ClusterVerificationPolicy m)"},
-		"each image is denied by another policy":         {"images: [r.example.com/app, r.example.com/tool]\nnamespaces: [shop]", []string{mandatory("a", "defaultAction: Allow\nrules: [{images: [r.example.com/app], action: Deny}]"), mandatory("b", "defaultAction: Allow\nrules: [{images: [r.example.com/tool], action: Deny}]")}, "!MandatoryHolds", "(ClusterVerificationPolicy a, ClusterVerificationPolicy b)"},
-		"a wildcard, and everything is denied":           {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{mandatory("m", denies)}, "!MandatoryHolds", needs},
-		"a wildcard, and some images may be denied":      {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{requires("m", "r.example.com/app", "Allow")}, "MandatoryHolds", needs},
-		"a wildcard, and nobody can meet the rule":       {"images: ['r.example.com/a/*']\nnamespaces: [shop]", []string{mandatory("m", "rules: [{images: ['r.example.com/a/**'], require: [{anyOf: [base], atLeast: 5}]}, {images: ['r.example.com/**'], action: Allow}]")}, "!MandatoryHolds", "it allows nothing, because mandatory policies deny all of its images (ClusterVerificationPolicy m): " + needs},
-		"a wildcard, and a rule that only some can meet": {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{mandatory("m", "rules: [{images: ['r.example.com/a/**'], require: [{anyOf: [base], atLeast: 5}]}, {images: ['r.example.com/**'], action: Allow}]")}, "MandatoryHolds", needs},
-		"a wildcard, and no Verifier is there":           {"images: ['r.example.com/a/*']\nnamespaces: [shop]", []string{mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [gone]}]}]")}, "!MandatoryHolds", needs},
-		"a wildcard, and a Verifier for other images":    {"images: ['r.example.com/a/*']\nnamespaces: [shop]", []string{written.Object("ClusterVerifier", "", "elsewhere", "images: [r.example.com/a/app]\n"+written.CosignVerifier), mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [elsewhere]}]}]")}, "MandatoryHolds", needs},
-		"a wildcard behind a rule that allows it":        {"images: ['r.example.com/a/*']\nnamespaces: [shop]", []string{mandatory("m", "rules: [{images: ['r.example.com/**'], action: Allow}, {images: ['**'], action: Deny}]")}, "InForce", "; mandatory policies hold"},
-		"a wildcard, and everything is allowed":          {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{mandatory("m", "defaultAction: Allow")}, "InForce", ""},
-		"a digest that is denied":                        {"images: ['r.example.com/app@sha256:" + strings.Repeat("0", 64) + "']\nnamespaces: [shop]", []string{mandatory("m", denies)}, "!MandatoryHolds", needs},
-		"no verifier of it is for the image":             {inShop, []string{written.Object("ClusterVerifier", "", "elsewhere", "images: [r.example.com/other]\n"+written.CosignVerifier), mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [elsewhere]}]}]")}, "!MandatoryHolds", needs},
-		"no policy denies the image":                     {inShop, []string{written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow")}, "!Unused", "it lifts nothing, because policies allow all of its images without it"},
-		"a policy asks for evidence of the image":        {inShop, []string{written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow\nrules: [{images: [r.example.com/app], require: [{anyOf: [base]}]}]")}, "InForce", ""},
-		"too many patterns to compare":                   {inShop, []string{mandatory("m", many)}, "MandatoryHolds", needs},
+		"no mandatory policy": {inShop, nil, "InForce", "; mandatory policies hold"},
+		"one that asks for evidence": {inShop, []string{requires("m", "**", "Deny")}, "MandatoryHolds",
+			"it does not override mandatory policies (ClusterVerificationPolicy m): " + needs},
+		"one that denies the image": {inShop, []string{mandatory("m", denies)}, "!MandatoryHolds",
+			"it allows nothing, because mandatory policies deny all of its images (ClusterVerificationPolicy m): " + needs},
+		"one that has no rule for the image": {inShop, []string{requires("m", "r.example.com/other", "Deny")}, "!MandatoryHolds", needs},
+		"one that lets the image alone":      {inShop, []string{requires("m", "r.example.com/other", "Allow")}, "InForce", ""},
+		"one that allows the image":          {inShop, []string{mandatory("m", "rules: [{images: ['r.example.com/**'], action: Allow}]")}, "InForce", ""},
+		"one that asks for more signers than there are": {inShop, []string{mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [base], atLeast: 5}]}]")},
+			"!MandatoryHolds", "it allows nothing, because mandatory policies deny all of its images (ClusterVerificationPolicy m): " + needs},
+		"a wildcard, and a rule for another registry": {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{requires("m", "s.example.com/**", "Allow")},
+			"InForce", "; mandatory policies hold"},
+		"a wildcard, and a rule for another path": {"images: ['r.example.com/a/*']\nnamespaces: [shop]",
+			[]string{requires("m", "r.example.com/b/**", "Allow"), requires("other", "r.example.com/**", "Allow")}, "MandatoryHolds",
+			"(ClusterVerificationPolicy other)"},
+		"one that is broken":             {inShop, []string{mandatory("m", "rules: [{images: ['**'], require: []}]")}, "!MandatoryHolds", needs},
+		"one that only warns":            {inShop, []string{mandatory("m", "enforcementAction: Warn\n"+denies)}, "InForce", ""},
+		"a policy that is not mandatory": {inShop, []string{written.Object("ClusterVerificationPolicy", "", "m", denies)}, "InForce", ""},
+		"it overrides them": {inShop + "\noverrideMandatory: true", []string{mandatory("m", denies)}, "InForce",
+			", even if a mandatory policy denies them"},
+		"one of its images is denied": {"images: [r.example.com/app, r.example.com/tool]\nnamespaces: [shop]",
+			[]string{mandatory("m", "defaultAction: Allow\nrules: [{images: [r.example.com/app], action: Deny}]")}, "MandatoryHolds", "(ClusterVerificationPolicy m)"},
+		"each image is denied by another policy": {"images: [r.example.com/app, r.example.com/tool]\nnamespaces: [shop]",
+			[]string{mandatory("a", "defaultAction: Allow\nrules: [{images: [r.example.com/app], action: Deny}]"),
+				mandatory("b", "defaultAction: Allow\nrules: [{images: [r.example.com/tool], action: Deny}]")}, "!MandatoryHolds",
+			"(ClusterVerificationPolicy a, ClusterVerificationPolicy b)"},
+		"a wildcard, and everything is denied": {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{mandatory("m", denies)},
+			"!MandatoryHolds", needs},
+		"a wildcard, and some images may be denied": {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{requires("m", "r.example.com/app", "Allow")},
+			"MandatoryHolds", needs},
+		"a wildcard, and nobody can meet the rule": {"images: ['r.example.com/a/*']\nnamespaces: [shop]",
+			[]string{mandatory("m", "rules: [{images: ['r.example.com/a/**'], require: [{anyOf: [base], atLeast: 5}]}, {images: ['r.example.com/**'], action: Allow}]")},
+			"!MandatoryHolds", "it allows nothing, because mandatory policies deny all of its images (ClusterVerificationPolicy m): " + needs},
+		"a wildcard, and a rule that only some can meet": {"images: ['r.example.com/**']\nnamespaces: [shop]",
+			[]string{mandatory("m", "rules: [{images: ['r.example.com/a/**'], require: [{anyOf: [base], atLeast: 5}]}, {images: ['r.example.com/**'], action: Allow}]")},
+			"MandatoryHolds", needs},
+		"a wildcard, and no Verifier is there": {"images: ['r.example.com/a/*']\nnamespaces: [shop]",
+			[]string{mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [gone]}]}]")}, "!MandatoryHolds", needs},
+		"a wildcard, and a Verifier for other images": {"images: ['r.example.com/a/*']\nnamespaces: [shop]",
+			[]string{written.Object("ClusterVerifier", "", "elsewhere", "images: [r.example.com/a/app]\n"+written.CosignVerifier),
+				mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [elsewhere]}]}]")}, "MandatoryHolds", needs},
+		"a wildcard behind a rule that allows it": {"images: ['r.example.com/a/*']\nnamespaces: [shop]",
+			[]string{mandatory("m", "rules: [{images: ['r.example.com/**'], action: Allow}, {images: ['**'], action: Deny}]")}, "InForce", "; mandatory policies hold"},
+		"a wildcard, and everything is allowed": {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{mandatory("m", "defaultAction: Allow")},
+			"InForce", ""},
+		"a digest that is denied": {"images: ['r.example.com/app@sha256:" + strings.Repeat("0", 64) + "']\nnamespaces: [shop]",
+			[]string{mandatory("m", denies)}, "!MandatoryHolds", needs},
+		"no verifier of it is " +
+			"for the image": {inShop,
+			[]string{written.Object("ClusterVerifier", "", "elsewhere", "images: [r.example.com/other]\n"+written.CosignVerifier),
+				mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [elsewhere]}]}]")}, "!MandatoryHolds", needs},
+		"no policy denies the image": {inShop, []string{written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow")}, "!Unused",
+			"it lifts nothing, because policies allow all of its images without it"},
+		"a policy asks for evidence " +
+			"of the image": {inShop,
+			[]string{written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow\nrules: [{images: [r.example.com/app], require: [{anyOf: [base]}]}]")},
+			"InForce", ""},
+		"too many patterns to compare": {inShop, []string{mandatory("m", many)}, "MandatoryHolds", needs},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := written.Compiled(aged(written.Objects(t, append(row.policies, written.Namespace("shop", "1"), written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterVerifier", "", "base", written.CosignVerifier), written.Object("ClusterException", "", "x", terms(time.Hour, row.spec)))...)))
+			s, _ := written.Compiled(
+				aged(written.Objects(t,
+					append(row.policies, written.Namespace("shop", "1"), written.Object("ClusterTrustStore", "", "keys", keys),
+						written.Object("ClusterVerifier", "", "base", written.CosignVerifier), written.Object("ClusterException", "", "x", terms(time.Hour, row.spec)))...)))
 			effective := written.ReportOn(t, s, "ClusterException x").EffectiveAt(soon)
 			require.Equal(t, row.in, written.Short(effective), effective.Message)
 			require.Contains(t, effective.Message, row.says)
 			require.NotContains(t, effective.Message, "only a ClusterException")
 		})
 	}
-	s, _ := written.Compiled(aged(written.Objects(t, written.Namespace("shop", "1"), mandatory("m", denies), written.Object("ClusterException", "", "d", terms(time.Hour, delegates)),
-		written.Object("Exception", "shop", "x", terms(time.Hour, "images: [r.example.com/app]")))))
+	s, _ := written.Compiled(
+		aged(written.Objects(t, written.Namespace("shop", "1"), mandatory("m", denies), written.Object("ClusterException", "", "d", terms(time.Hour, delegates)),
+			written.Object("Exception", "shop", "x", terms(time.Hour, "images: [r.example.com/app]")))))
 	effective := written.ReportOn(t, s, "Exception shop/x").EffectiveAt(soon)
 	require.Equal(t, "!MandatoryHolds", written.Short(effective))
 	require.Contains(t, effective.Message, needs+", which only a ClusterException can have")
@@ -98,10 +132,13 @@ func TestADenialSaysWhomToAskInTheWordsOfItsPolicyOrItsTenant(t *testing.T) {
 		objects []string
 		want    policy.ObjectRef
 	}{
-		"a fallback policy of the cluster": {[]string{written.Object("ClusterVerificationPolicy", "", "fallback", denies)}, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "fallback"}},
-		"the built-in rule":                {nil, policy.ObjectRef{}},
-		"a broken policy that only warns":  {[]string{written.Object("ClusterVerificationPolicy", "", "warns", "enforcementAction: Warn\nrules: [{images: ['[']}]")}, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "warns"}},
-		"a Tenant without its home":        {[]string{written.Object("Tenant", "", "iris", "homeNamespace: gone\nnamespaces: [iris-web]\ncontact: '#iris'")}, policy.ObjectRef{Kind: "Tenant", Name: "iris"}},
+		"a fallback policy of the cluster": {[]string{written.Object("ClusterVerificationPolicy", "", "fallback", denies)},
+			policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "fallback"}},
+		"the built-in rule": {nil, policy.ObjectRef{}},
+		"a broken policy that only warns": {[]string{written.Object("ClusterVerificationPolicy", "", "warns", "enforcementAction: Warn\nrules: [{images: ['[']}]")},
+			policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "warns"}},
+		"a Tenant without its home": {[]string{written.Object("Tenant", "", "iris", "homeNamespace: gone\nnamespaces: [iris-web]\ncontact: '#iris'")},
+			policy.ObjectRef{Kind: "Tenant", Name: "iris"}},
 	} {
 		objects := append([]string{fixed[0], fixed[1], fixed[3]}, row.objects...)
 		if row.want.Kind == "Tenant" {

@@ -39,15 +39,18 @@ func same(t tester, want, got *resolve.Snapshot) {
 func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 	keys, others := written.InlineKey(string(written.NewKey(t).PEM)), written.InlineKey(string(written.NewKey(t).PEM))
 	fixed := []string{written.Object("Tenant", "", "iris", written.Iris), written.Object("Tenant", "", "rose", "homeNamespace: rose\nnamespaces: [rose-web]"),
-		written.Namespace("iris-web", "2"), written.Namespace("iris-dev-a", "3"), written.Namespace("rose", "4"), written.Namespace("rose-web", "5"), written.Namespace("alone", "6"),
+		written.Namespace("iris-web", "2"), written.Namespace("iris-dev-a", "3"), written.Namespace("rose", "4"), written.Namespace("rose-web", "5"),
+		written.Namespace("alone", "6"),
 		written.Object("VerificationPolicy", "rose", "p", allowing("rose.example.com")), written.Object("ClusterVerificationPolicy", "", "c", "defaultAction: Allow")}
-	before := []string{written.Namespace("iris", "1"), written.Object("TrustStore", "iris", "keys", keys), written.Object("Verifier", "iris", "release", written.CosignVerifier)}
+	before := []string{written.Namespace("iris", "1"), written.Object("TrustStore", "iris", "keys", keys),
+		written.Object("Verifier", "iris", "release", written.CosignVerifier)}
 	was, _ := written.Compiled(written.Objects(t, append(fixed, before...)...))
 	for name, after := range map[string][]string{
-		"another key": {written.Namespace("iris", "1"), written.Object("TrustStore", "iris", "keys", others), written.Object("Verifier", "iris", "release", written.CosignVerifier)},
-		"a policy":    append(before, written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com"))),
-		"broken":      {written.Namespace("iris", "1"), written.Object("Verifier", "iris", "release", written.CosignVerifier)},
-		"deleted":     {},
+		"another key": {written.Namespace("iris", "1"), written.Object("TrustStore", "iris", "keys", others),
+			written.Object("Verifier", "iris", "release", written.CosignVerifier)},
+		"a policy": append(before, written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com"))),
+		"broken":   {written.Namespace("iris", "1"), written.Object("Verifier", "iris", "release", written.CosignVerifier)},
+		"deleted":  {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			whole, _ := written.Compiled(written.Objects(t, append(fixed, after...)...))
@@ -70,7 +73,8 @@ func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 }
 
 func TestANamespaceWithThePrefixIsAMemberAtOnce(t *testing.T) {
-	fixed := []string{written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com"))}
+	fixed := []string{written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"),
+		written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com"))}
 	was, _ := written.Compiled(written.Objects(t, fixed...))
 	require.Equal(t, policy.Allowed, written.Verdict(t, was, "iris-dev-new", "iris.example.com/app").Outcome(), "even before the snapshot knows it")
 	got, _ := was.Next(resolve.Group(written.Objects(t, written.Namespace("iris-dev-new", "7"))).Only("iris-dev-new"), nil)
@@ -82,20 +86,29 @@ func TestANamespaceWithThePrefixIsAMemberAtOnce(t *testing.T) {
 
 func TestAChangeOfTenantsLinksOldAndNewMembers(t *testing.T) {
 	keys := written.InlineKey(string(written.NewKey(t).PEM))
-	fixed := written.Objects(t, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("rose", "3"), written.Namespace("shop", "4"), written.Namespace("alone", "5"),
-		written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com")), written.Object("VerificationPolicy", "rose", "p", allowing("rose.example.com")),
+	fixed := written.Objects(t, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("rose", "3"), written.Namespace("shop", "4"),
+		written.Namespace("alone", "5"),
+		written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com")),
+		written.Object("VerificationPolicy", "rose", "p", allowing("rose.example.com")),
 		written.Object("TrustStore", "shop", "keys", keys), written.Object("Verifier", "shop", "own", written.CosignVerifier),
-		written.Object("Verifier", "iris", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: shared}], insecureIgnoreTransparencyLog: true}}"))
+		written.Object("Verifier", "iris", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: shared}], "+
+			"insecureIgnoreTransparencyLog: true}}"))
 	clusters := map[string][]string{
-		"nobody":         {},
-		"iris":           {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]")},
-		"both":           {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), written.Object("Tenant", "", "rose", "homeNamespace: rose\nnamespaces: [shop]")},
-		"cluster":        {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]\nverification: {policyLevel: Cluster}")},
-		"a quota":        {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), written.Object("ClusterQuota", "", "q", "tenants: [iris]\nmaxInFlight: 70")},
-		"a shared key":   {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), written.Object("ClusterTrustStore", "", "shared", keys)},
-		"Pin":            {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), written.Object("ClusterVerificationPolicy", "", "t", "tags: Pin\ndefaultAction: Allow")},
-		"a policy":       {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), written.Object("ClusterVerificationPolicy", "", "t", "defaultAction: Allow")},
-		"a ClusterStore": {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), written.Object("ClusterStore", "", "s", "registries: [s.example.com]")},
+		"nobody": {},
+		"iris":   {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]")},
+		"both": {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"),
+			written.Object("Tenant", "", "rose", "homeNamespace: rose\nnamespaces: [shop]")},
+		"cluster": {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]\nverification: {policyLevel: Cluster}")},
+		"a quota": {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"),
+			written.Object("ClusterQuota", "", "q", "tenants: [iris]\nmaxInFlight: 70")},
+		"a shared key": {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"),
+			written.Object("ClusterTrustStore", "", "shared", keys)},
+		"Pin": {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"),
+			written.Object("ClusterVerificationPolicy", "", "t", "tags: Pin\ndefaultAction: Allow")},
+		"a policy": {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"),
+			written.Object("ClusterVerificationPolicy", "", "t", "defaultAction: Allow")},
+		"a ClusterStore": {written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"),
+			written.Object("ClusterStore", "", "s", "registries: [s.example.com]")},
 	}
 	for from := range clusters {
 		for to, documents := range clusters {
@@ -132,5 +145,6 @@ func TestTheStatusOfATenantListsItsNamespaces(t *testing.T) {
 	snapshot, _ = written.Compiled(o)
 	require.Len(t, snapshot.TenantNamespaces("iris"), 256)
 	require.Len(t, snapshot.NamespacesOf("iris"), 305, "the limit is the status's")
-	require.Equal(t, "rules of the home namespace iris are in force in 304 namespaces", conditions.Reports(snapshot, verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Effective.Message)
+	require.Equal(t, "rules of the home namespace iris are in force in 304 namespaces",
+		conditions.Reports(snapshot, verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Effective.Message)
 }

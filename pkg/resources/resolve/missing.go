@@ -65,7 +65,9 @@ func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []compile
 		k := slices.IndexFunc(verifiers, func(v compile.Verifier) bool { return v.Source.Name == f.Name })
 		switch {
 		case k < 0:
-			wrong = append(wrong, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", f.Path, f.Name, hidden(verifiers))))
+			wrong = append(wrong,
+				resource.Reasoned(policy.ReasonNotFound,
+					fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", f.Path, f.Name, hidden(verifiers))))
 		case verifiers[k].Broken != nil:
 			wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %w", f.Path, verifiers[k].Broken)))
 		}
@@ -78,7 +80,8 @@ func hidden(verifiers []compile.Verifier) string {
 	if len(verifiers) == 0 || verifiers[0].Source.Namespace == "" {
 		return ""
 	}
-	return "; the namespace has Verifiers of its own, so those of further levels, its Tenant's home namespace and the cluster, do not apply there"
+	return "; the namespace has Verifiers of its own, so those of further levels, its Tenant's home namespace and the cluster, do " +
+		"not apply there"
 }
 
 // homeOfVerifiers returns the home namespace of v's Tenant if it has Verifiers and v is

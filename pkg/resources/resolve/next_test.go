@@ -61,15 +61,23 @@ func (s *scene) cluster() []string {
 		written.Object("ClusterTrustStore", "", "fetched", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///alias/x\"}}"),
 		written.Object("ClusterVerifier", "", "shared", written.CosignVerifier+s.one("", "\nimages: [r.example.com/**]")),
 		written.Object("ClusterVerifier", "", "by-fetched", strings.ReplaceAll(written.CosignVerifier, "name: keys", "name: fetched")),
-		written.Object("ClusterVerificationPolicy", "", "fallback", rules(s.one("shared", "by-fetched"))+"\nenforcementAction: "+s.one("Deny", "Warn")+"\ntags: "+s.one("Pin", "Leave")),
-		written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+rules("shared")+"\nenforcementAction: "+s.one("Deny", "Warn")+"\ndefaultAction: "+s.one("Deny", "Allow")),
-		withAge(written.Object("Tenant", "", "iris", "homeNamespace: "+s.one("home", "web")+s.one("", "\nnamespaces: [web]", "\nnamespaces: [web, other]")+s.one("", "\nnamespacePrefix: pro-")+
+		written.Object("ClusterVerificationPolicy", "", "fallback", rules(s.one("shared", "by-fetched"))+"\nenforcementAction: "+s.one("Deny", "Warn")+"\ntags: "+
+			s.one("Pin", "Leave")),
+		written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+rules("shared")+"\nenforcementAction: "+s.one("Deny", "Warn")+
+			"\ndefaultAction: "+s.one("Deny", "Allow")),
+		withAge(written.Object("Tenant", "", "iris", "homeNamespace: "+s.one("home", "web")+s.one("", "\nnamespaces: [web]", "\nnamespaces: [web, other]")+
+			s.one("", "\nnamespacePrefix: pro-")+
 			s.one("", "\ncontact: ask iris")+s.one("", "\nverification: {policyLevel: Tenant}", "\nverification: {policyLevel: Cluster}"))),
-		strings.Replace(withAge(written.Object("Tenant", "", "rose", "homeNamespace: "+s.one("other", "home")+s.one("", "\nnamespacePrefix: pro-", "\nnamespaces: [pro-a]"))), "2026", s.one("2025", "2027"), 1),
+		strings.Replace(
+			withAge(written.Object("Tenant", "", "rose", "homeNamespace: "+s.one("other", "home")+s.one("", "\nnamespacePrefix: pro-", "\nnamespaces: [pro-a]"))),
+			"2026", s.one("2025", "2027"), 1),
 		written.Object("ClusterQuota", "", "quota", s.one("namespaces: [web]", "tenants: [iris]")+"\nmaxInFlight: "+s.one("20", "30")),
-		withAge(written.Object("ClusterException", "", "admin", "until: "+s.one("2026-12-20T00:00:00Z", "2026-12-24T00:00:00Z")+"\nreason: x\nnamespaces: ["+s.one("web", "\"*\"")+"]\nimages: [r.example.com/a]")),
-		withAge(written.Object("ClusterException", "", "delegates", "until: 2026-12-20T00:00:00Z\nreason: x\ndelegate: {images: [\"r.example.com/**\"], "+s.one("tenants: [iris]", "namespaces: [web]", "namespaces: [home, web]")+", maxDuration: 24h}")),
-		written.Object("ClusterStore", "", "registry", "registries: ["+s.one("r.example.com", "\"*.example.com\"")+"]"+s.one("", "\ninsecurePlainHTTP: true", "\nproxy: {url: \"http://proxy.example.com:3128\"}", "\nmirrors: [{host: mirror.example.com}]")),
+		withAge(written.Object("ClusterException", "", "admin", "until: "+s.one("2026-12-20T00:00:00Z", "2026-12-24T00:00:00Z")+"\nreason: x\nnamespaces: ["+
+			s.one("web", "\"*\"")+"]\nimages: [r.example.com/a]")),
+		withAge(written.Object("ClusterException", "", "delegates", "until: 2026-12-20T00:00:00Z\nreason: x\ndelegate: {images: [\"r.example.com/**\"], "+
+			s.one("tenants: [iris]", "namespaces: [web]", "namespaces: [home, web]")+", maxDuration: 24h}")),
+		written.Object("ClusterStore", "", "registry", "registries: ["+s.one("r.example.com", "\"*.example.com\"")+"]"+
+			s.one("", "\ninsecurePlainHTTP: true", "\nproxy: {url: \"http://proxy.example.com:3128\"}", "\nmirrors: [{host: mirror.example.com}]")),
 	)
 }
 
@@ -83,17 +91,21 @@ func (s *scene) namespace(name string) []string {
 		meta += ", labels: {landwaiter.dev/tenant: " + tenant + "}"
 	}
 	if s.d.IntN(4) == 0 {
-		meta += fmt.Sprintf(`, annotations: {landwaiter.dev/break-glass-from: "2026-12-01T00:00:00Z", landwaiter.dev/break-glass-until: "2026-12-01T0%s:00:00Z", landwaiter.dev/break-glass-reason: "x"}`, s.one("2", "3"))
+		meta += fmt.Sprintf(`, annotations: {landwaiter.dev/break-glass-from: "2026-12-01T00:00:00Z", landwaiter.dev/break-glass-until: "2026-12-01T0%s:00:00Z", `+
+			`landwaiter.dev/break-glass-reason: "x"}`, s.one("2", "3"))
 	}
 	if s.d.IntN(6) == 0 {
 		meta += `, deletionTimestamp: "2026-12-01T00:00:00Z"`
 	}
 	return append([]string{"kind: Namespace\nmetadata: {" + meta + "}"}, s.some(
 		written.Object("TrustStore", name, "keys", s.key()),
-		written.Object("Verifier", name, s.one("own", "shared"), s.one(written.CosignVerifier, strings.ReplaceAll(written.CosignVerifier, "name: keys", "kind: ClusterTrustStore, name: keys"),
-			strings.ReplaceAll(written.CosignVerifier, "name: keys", "kind: ClusterTrustStore, name: fetched"))),
-		written.Object("VerificationPolicy", name, "own", written.PolicySpec("{anyOf: ["+s.one("own", "shared")+"]}")+"\ndefaultAction: "+s.one("Deny", "Inherit")+"\nenforcementAction: "+s.one("Deny", "Warn")),
-		written.Object("VerificationPolicy", name, "few", "rules: [{images: [r.example.com/few], action: "+s.one("Allow", "Deny")+"}]\ndefaultAction: Inherit"+s.one("", "\ntags: Pin")),
+		written.Object("Verifier", name, s.one("own", "shared"),
+			s.one(written.CosignVerifier, strings.ReplaceAll(written.CosignVerifier, "name: keys", "kind: ClusterTrustStore, name: keys"),
+				strings.ReplaceAll(written.CosignVerifier, "name: keys", "kind: ClusterTrustStore, name: fetched"))),
+		written.Object("VerificationPolicy", name, "own", written.PolicySpec("{anyOf: ["+s.one("own", "shared")+"]}")+"\ndefaultAction: "+s.one("Deny", "Inherit")+
+			"\nenforcementAction: "+s.one("Deny", "Warn")),
+		written.Object("VerificationPolicy", name, "few", "rules: [{images: [r.example.com/few], action: "+s.one("Allow", "Deny")+"}]\ndefaultAction: Inherit"+
+			s.one("", "\ntags: Pin")),
 		withAge(written.Object("Exception", name, "own", "until: "+s.one("2026-12-01T12:00:00Z", "2026-12-03T00:00:00Z")+"\nreason: x\nimages: [r.example.com/a]")),
 		written.Object("Store", name, "registry", "registries: ["+s.one("r.example.com", "q.example.com")+"]"+s.one("", "\nmirrors: [{host: m.example.com}]")),
 	)...)
@@ -133,7 +145,8 @@ type judging struct {
 }
 
 func judgingOf(tier verify.Tier) *judging {
-	j := &judging{source: tier.Source, lenient: tier.Lenient, why: fmt.Sprint(tier.Judge.Why(), tier.Judge.Default()), warns: tier.Warns, mandatory: tier.Mandatory, home: tier.Home, contact: tier.Contact, contacts: tier.Contacts}
+	j := &judging{source: tier.Source, lenient: tier.Lenient, why: fmt.Sprint(tier.Judge.Why(), tier.Judge.Default()), warns: tier.Warns,
+		mandatory: tier.Mandatory, home: tier.Home, contact: tier.Contact, contacts: tier.Contacts}
 	for _, rule := range tier.Judge.Rules() {
 		j.rules = append(j.rules, fmt.Sprint(rule.Source, rule.Action))
 	}
@@ -162,7 +175,8 @@ func judgingOf(tier verify.Tier) *judging {
 // told is everything that a snapshot says of a namespace.
 func told(s *resolve.Snapshot, namespace verify.Namespace) []any {
 	config := s.For(namespace)
-	said := []any{s.Has(namespace), config.Namespace, config.UID, config.Account, config.Limits, config.Generation, config.MandatoryGeneration, s.Explain(namespace), s.Tags(namespace), s.Tenant(namespace), s.HomeOf(namespace), s.Counts(namespace)}
+	said := []any{s.Has(namespace), config.Namespace, config.UID, config.Account, config.Limits, config.Generation, config.MandatoryGeneration,
+		s.Explain(namespace), s.Tags(namespace), s.Tenant(namespace), s.HomeOf(namespace), s.Counts(namespace)}
 	for _, tier := range config.Tiers {
 		said = append(said, *judgingOf(tier))
 	}
@@ -208,7 +222,8 @@ func TestAnyOrderOfChangesIsAsIfEverythingWereCompiled(t *testing.T) {
 			empty, _ := written.Compiled(resource.Objects{})
 			whole, _ := empty.Next(everything, s.fetched(everything))
 			for _, namespace := range append(slices.Clone(levels), "undeclared") {
-				require.Equal(t, told(whole, namespace), told(snapshot, namespace), "seed %d, step %d, change of %q, namespace %q:\n%s", seed, step, level, namespace, strings.Join(s.has[namespace], "\n---\n"))
+				require.Equal(t, told(whole, namespace), told(snapshot, namespace), "seed %d, step %d, change of %q, namespace %q:\n%s", seed, step, level, namespace,
+					strings.Join(s.has[namespace], "\n---\n"))
 			}
 			changed := snapshot.ChangedSince(before)
 			changes++

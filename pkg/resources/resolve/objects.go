@@ -47,7 +47,8 @@ func EntriesOf[S any](o *Objects) iter.Seq2[int, compile.Entry[S]] {
 		i := 0
 		for _, e := range o.entries {
 			if spec, ok := e.Spec.(*S); ok {
-				if !yield(i, compile.Entry[S]{Source: e.Source, Generation: e.Generation, Created: e.Created, Spec: *spec, Broken: e.Broken, Refused: e.Refused}) {
+				if !yield(i, compile.Entry[S]{Source: e.Source, Generation: e.Generation, Created: e.Created, Spec: *spec, Broken: e.Broken,
+					Refused: e.Refused}) {
 					return
 				}
 				i++
@@ -188,7 +189,8 @@ func (l *Objects) add(source policy.ObjectRef, object v1beta1.Object, broken err
 
 // BreakGlassAnnotations returns the annotations of a Namespace that matter for break-glass.
 func BreakGlassAnnotations() []string {
-	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
+	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason,
+		v1beta1.AnnotationBreakGlassOverrideMandatory}
 }
 
 // breakGlassOf returns the break-glass annotations of a Namespace.
@@ -256,6 +258,7 @@ func (l *Objects) tooLarge(share resource.Share) error {
 	if l.bytes[share] <= limit {
 		return nil
 	}
-	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the specs of the %s of namespace %s take %d KiB, the limit is %d KiB: delete some",
-		share, l.Namespace, l.bytes[share]>>10, limit>>10))
+	return resource.Reasoned(policy.ReasonLimitExceeded,
+		fmt.Errorf("the specs of the %s of namespace %s take %d KiB, the limit is %d KiB: delete some",
+			share, l.Namespace, l.bytes[share]>>10, limit>>10))
 }

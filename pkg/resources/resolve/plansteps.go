@@ -65,8 +65,9 @@ func (s *steps) err() error {
 	if s.largest != (policy.ObjectRef{}) {
 		which = s.largest.String()
 	}
-	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("finding the rules and Verifiers for one image may take %d steps, the limit is %d; most are by %s: "+
-		"use fewer rules, fewer wildcards behind ** in images, or fewer Verifiers", s.total, maxPlanSteps, which))
+	return resource.Reasoned(policy.ReasonLimitExceeded,
+		fmt.Errorf("finding the rules and Verifiers for one image may take %d steps, the limit is %d; most are by %s: "+
+			"use fewer rules, fewer wildcards behind ** in images, or fewer Verifiers", s.total, maxPlanSteps, which))
 }
 
 // demandsOf bounds the steps for the requirements of a rule. all is the cost of the
@@ -101,7 +102,8 @@ func (l *Level) limitSteps() {
 		l.Verifiers = compile.MapSlice(l.Verifiers, func(v compile.Verifier) compile.Verifier {
 			l.problem(v.Source, err)
 			why := compile.Unusable(v.Source, err)
-			return compile.Verifier{Verifier: &verify.Verifier{Source: v.Source, Type: v.Type, Broken: why}, Uses: v.Uses, Fingerprint: compile.DigestOf([]string{v.Fingerprint, why.Error()})}
+			return compile.Verifier{Verifier: &verify.Verifier{Source: v.Source, Type: v.Type, Broken: why}, Uses: v.Uses,
+				Fingerprint: compile.DigestOf([]string{v.Fingerprint, why.Error()})}
 		})
 	}
 	for _, list := range []*[]compile.Policy{&l.Policies, &l.Mandatory} {

@@ -25,14 +25,17 @@ func TestQuotasReachTheNamespacesThatTheyName(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, limits.RegistryPerSecond, client.Access.PerSecond, name)
 	}
-	next, problems := snapshot.Next(resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Object("VerificationPolicy", "team-a", "own", "defaultAction: Deny"))).Only("team-a"), nil)
+	next, problems := snapshot.Next(
+		resolve.Group(written.Objects(t, written.Namespace("team-a", "1"), written.Object("VerificationPolicy", "team-a", "own", "defaultAction: Deny"))).
+			Only("team-a"), nil)
 	require.Empty(t, problems)
 	require.Equal(t, want, next.For("team-a").Limits, "a change of the namespace's own leaves them")
 }
 
 func TestQuotasChangeNoVerdict(t *testing.T) {
 	without, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1")))
-	with, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterQuota", "", "busy", "namespaces: [team-a]\nmaxInFlight: 70")))
+	with, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"),
+		written.Object("ClusterQuota", "", "busy", "namespaces: [team-a]\nmaxInFlight: 70")))
 	require.Equal(t, without.For("team-a").Generation, with.For("team-a").Generation)
 }
 
@@ -51,9 +54,11 @@ func TestQuotasThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 		"for no pod":       {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\nmaxInFlight: 31")}, nil, refused, verify.Limits{}},
 		"slower than none": {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\nregistryRequestsPerSecond: -1")}, nil, refused, verify.Limits{}},
 		"more than all":    {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a]\ncacheSharePercent: 101")}, nil, refused, verify.Limits{}},
-		"no namespace":     {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a, 'team-*']\ncacheSharePercent: 1")}, nil, refused, verify.Limits{}},
-		"cannot be read":   {nil, []resource.Broken{{Source: source, Err: errors.New("unknown field spec.images")}}, "unknown field", verify.Limits{}},
-		"named by another": {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a, team-b, team-b]\nmaxInFlight: 70"), written.Object("ClusterQuota", "", "a", "namespaces: [team-a]\nmaxInFlight: 80")}, nil,
+		"no namespace": {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a, 'team-*']\ncacheSharePercent: 1")}, nil, refused,
+			verify.Limits{}},
+		"cannot be read": {nil, []resource.Broken{{Source: source, Err: errors.New("unknown field spec.images")}}, "unknown field", verify.Limits{}},
+		"named by another": {[]string{written.Object("ClusterQuota", "", "b", "namespaces: [team-a, team-b, team-b]\nmaxInFlight: 70"),
+			written.Object("ClusterQuota", "", "a", "namespaces: [team-a]\nmaxInFlight: 80")}, nil,
 			"namespace team-a has that of ClusterQuota a; the first by name applies, and this one to the rest of its lists", verify.Limits{InFlight: 80}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 
 // A home namespace may have thousands of rules, and a Tenant thousands of namespaces.
 func TestTheMembersOfATenantShareTheRulesOfHome(t *testing.T) {
-	s, _ := written.Compiled(written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("iris-dev-a", "3"),
+	s, _ := written.Compiled(written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"),
+		written.Namespace("iris-web", "2"), written.Namespace("iris-dev-a", "3"),
 		written.Object("VerificationPolicy", "iris", "a", allowing("a.example.com")), written.Object("VerificationPolicy", "iris", "b", allowing("b.example.com")),
 		written.Object("VerificationPolicy", "iris", "warns", "enforcementAction: Warn\n"+allowing("c.example.com"))))
 	home := s.For("iris").Tiers[0].Judge.Rules()

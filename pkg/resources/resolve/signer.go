@@ -85,7 +85,8 @@ func named(identity v1beta1.Identity) string {
 	default:
 		subject = "as a subject that matches " + pattern
 	}
-	if issuer := cmp.Or(identity.Issuer, identity.IssuerRegExp); issuer != "" && (issuer != publicGitHub || !strings.HasPrefix(subject, "in ")) {
+	if issuer := cmp.Or(identity.Issuer, identity.IssuerRegExp); issuer != "" &&
+		(issuer != publicGitHub || !strings.HasPrefix(subject, "in ")) {
 		return subject + " (issuer " + policy.Shown(issuer, maxIssuer) + ")"
 	}
 	return subject

@@ -18,12 +18,17 @@ func TestAPersonWhoCannotFetchTheTrustStillLearnsWhoHasToSign(t *testing.T) {
 		kms      = "type: PublicKeys\nsource: {kms: {uri: 'awskms:///alias/x'}}"
 	)
 	for name, c := range map[string]struct{ spec, store, signAs, command string }{
-		"Sigstore's root":               {"type: Cosign\ncosign: {" + keyless + "}}", "", "sign in the workflow " + workflow, ""},
-		"a TUF repository":              {"type: Cosign\ncosign: {" + keyless + ", rootTrustStoreRef: {name: keys}}}", tuf, "sign in the workflow " + workflow, ""},
-		"the root of attestations":      {"type: Attestation\nattestation: {predicateType: 'https://slsa.dev/provenance/v1', " + keyless + "}}", "", "sign in the workflow " + workflow, ""},
-		"the root for a person's name":  {"type: Cosign\ncosign: {keyless: {identities: [{issuer: 'https://accounts.google.com', subject: alice@acme.example}]}}", "", "sign as alice@acme.example (issuer https://accounts.google.com)", "cosign sign"},
-		"another root for a person":     {"type: Cosign\ncosign: {keyless: {identities: [{issuer: 'https://accounts.google.com', subject: alice@acme.example}], rootTrustStoreRef: {name: keys}}}", tuf, "sign as alice@acme.example (issuer https://accounts.google.com), with the Sigstore instance that the Verifier's rootTrustStoreRef trusts", ""},
-		"a key of a management service": {"type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}", kms, "", "cosign sign --key KEY --use-signing-config=false --tlog-upload=false"},
+		"Sigstore's root":  {"type: Cosign\ncosign: {" + keyless + "}}", "", "sign in the workflow " + workflow, ""},
+		"a TUF repository": {"type: Cosign\ncosign: {" + keyless + ", rootTrustStoreRef: {name: keys}}}", tuf, "sign in the workflow " + workflow, ""},
+		"the root of attestations": {"type: Attestation\nattestation: {predicateType: 'https://slsa.dev/provenance/v1', " + keyless + "}}", "",
+			"sign in the workflow " + workflow, ""},
+		"the root for a person's name": {"type: Cosign\ncosign: {keyless: {identities: [{issuer: 'https://accounts.google.com', subject: alice@acme.example}]}}", "",
+			"sign as alice@acme.example (issuer https://accounts.google.com)", "cosign sign"},
+		"another root for a person": {"type: Cosign\ncosign: {keyless: {identities: [{issuer: 'https://accounts.google.com', subject: alice@acme.example}], " +
+			"rootTrustStoreRef: {name: keys}}}", tuf, "sign as alice@acme.example (issuer https://accounts.google.com), with the Sigstore instance that the " +
+			"Verifier's rootTrustStoreRef trusts", ""},
+		"a key of a management service": {"type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}", kms, "",
+			"cosign sign --key KEY --use-signing-config=false --tlog-upload=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []string{written.Namespace("team", "1"), written.Object("ClusterVerifier", "", "release", c.spec)}

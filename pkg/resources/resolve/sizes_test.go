@@ -43,7 +43,8 @@ func keptTogether(t *testing.T, objects []v1beta1.Object) {
 
 func shopAndOther(t *testing.T, more []v1beta1.Object) resource.Objects {
 	t.Helper()
-	o := written.Objects(t, written.Namespace("shop", "1"), written.Namespace("other", "2"), written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
+	o := written.Objects(t, written.Namespace("shop", "1"), written.Namespace("other", "2"),
+		written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
 	o.Resources = append(o.Resources, more...)
 	return o
 }

@@ -35,7 +35,8 @@ type Snapshot struct {
 // Empty returns a snapshot without resources. It and the snapshots that [Snapshot.Next] derives from it reach the
 // network through outside.
 func Empty(outside Outside) *Snapshot {
-	s, _ := (&Snapshot{outside: outside, levels: map[verify.Namespace]*Level{}, views: map[verify.Namespace]*View{}}).Next(Group(resource.Objects{}), nil)
+	s, _ := (&Snapshot{outside: outside, levels: map[verify.Namespace]*Level{}, views: map[verify.Namespace]*View{}}).
+		Next(Group(resource.Objects{}), nil)
 	return s
 }
 
@@ -47,7 +48,8 @@ func Empty(outside Outside) *Snapshot {
 // Next reuses a level or a view if its input is the same as in s. A change of the cluster's objects, or of the Tenant
 // of a namespace, may affect every namespace; any other change only affects namespaces of the same Tenants.
 func (s *Snapshot) Next(changed Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
-	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenancy: s.tenancy, members: s.members, levels: maps.Clone(s.levels), views: maps.Clone(s.views)}
+	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenancy: s.tenancy, members: s.members, levels: maps.Clone(s.levels),
+		views: maps.Clone(s.views)}
 	concerned := next.replace(changed, fetched)
 	next.compile(concerned)
 	for _, namespace := range concerned { // all are compiled: a Tenant's home namespace is linked to its members

@@ -19,13 +19,14 @@ import (
 func everything(t *testing.T, change map[string]string) resource.Objects {
 	t.Helper()
 	texts := map[string]string{
-		"namespace":       written.Namespace("iris", "1"),
-		"member":          written.Namespace("iris-web", "2"),
-		"tenant":          written.Object("Tenant", "", "iris", written.Iris),
-		"quota":           written.Object("ClusterQuota", "", "own", "namespaces: [iris-web]\nmaxInFlight: 64"),
-		"cluster keys":    written.Object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {configMapKeyRef: {name: keys, key: k}}"),
-		"cluster store":   written.Store("", "shared", "r.example.com"),
-		"delegation":      written.Object("ClusterException", "", "may", "until: 2026-12-31T00:00:00Z\nreason: r\ndelegate: {tenants: [iris], images: [\"r.example.com/**\"]}"),
+		"namespace":     written.Namespace("iris", "1"),
+		"member":        written.Namespace("iris-web", "2"),
+		"tenant":        written.Object("Tenant", "", "iris", written.Iris),
+		"quota":         written.Object("ClusterQuota", "", "own", "namespaces: [iris-web]\nmaxInFlight: 64"),
+		"cluster keys":  written.Object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {configMapKeyRef: {name: keys, key: k}}"),
+		"cluster store": written.Store("", "shared", "r.example.com"),
+		"delegation": written.Object("ClusterException", "", "may", "until: 2026-12-31T00:00:00Z\nreason: r\ndelegate: {tenants: [iris], images: "+
+			"[\"r.example.com/**\"]}"),
 		"mandatory":       written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\ndefaultAction: Allow"),
 		"cluster signed":  written.Object("ClusterVerifier", "", "shared", written.CosignVerifier),
 		"keys":            written.Object("TrustStore", "iris", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: keys, key: k}}"),
@@ -80,13 +81,15 @@ func TestEachChangeOfWhatIsServedChangesTheSum(t *testing.T) {
 	was := sumOf(everything(t, nil))
 	seen := map[uint64]string{was: "nothing"}
 	for name, text := range map[string]string{
-		"namespace":       written.Namespace("iris", "9"),
-		"member":          "kind: Namespace\nmetadata:\n  name: iris-web\n  uid: \"2\"\n  annotations: {landwaiter.dev/break-glass-until: \"2026-12-01T00:00:00Z\", landwaiter.dev/break-glass-reason: r}",
-		"tenant":          written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"),
-		"quota":           written.Object("ClusterQuota", "", "own", "namespaces: [iris-web]\nmaxInFlight: 65"),
-		"cluster keys":    written.Object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {configMapKeyRef: {name: keys, key: other}}"),
-		"cluster store":   written.Store("", "shared", "r.example.com, s.example.com"),
-		"delegation":      written.Object("ClusterException", "", "may", "until: 2026-12-30T00:00:00Z\nreason: r\ndelegate: {tenants: [iris], images: [\"r.example.com/**\"]}"),
+		"namespace": written.Namespace("iris", "9"),
+		"member": "kind: Namespace\nmetadata:\n  name: iris-web\n  uid: \"2\"\n  annotations: {landwaiter.dev/break-glass-until: " +
+			"\"2026-12-01T00:00:00Z\", landwaiter.dev/break-glass-reason: r}",
+		"tenant":        written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"),
+		"quota":         written.Object("ClusterQuota", "", "own", "namespaces: [iris-web]\nmaxInFlight: 65"),
+		"cluster keys":  written.Object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {configMapKeyRef: {name: keys, key: other}}"),
+		"cluster store": written.Store("", "shared", "r.example.com, s.example.com"),
+		"delegation": written.Object("ClusterException", "", "may", "until: 2026-12-30T00:00:00Z\nreason: r\ndelegate: {tenants: [iris], images: "+
+			"[\"r.example.com/**\"]}"),
 		"mandatory":       written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\ndefaultAction: Deny"),
 		"cluster signed":  "",
 		"keys":            written.Object("TrustStore", "iris", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: keys, key: k}}\nhash: SHA512"),
@@ -116,8 +119,9 @@ func TestWhatNothingReferencesDoesNotChangeTheSum(t *testing.T) {
 // One replica starts with all objects, another follows each change.
 func TestASnapshotThatFollowedChangesHasTheSumOfOneThatStartedWithThem(t *testing.T) {
 	before, after := everything(t, nil), everything(t, map[string]string{
-		"policy": written.Object("VerificationPolicy", "iris", "own", written.Warn+written.PolicySpec("anyOf: [own]")), "secret": written.Secret("iris", "keys", "k", "two"),
-		"quota": written.Object("ClusterQuota", "", "own", "namespaces: [iris-web]\nmaxInFlight: 65"), "member": ""})
+		"policy": written.Object("VerificationPolicy", "iris", "own", written.Warn+written.PolicySpec("anyOf: [own]")),
+		"secret": written.Secret("iris", "keys", "k", "two"),
+		"quota":  written.Object("ClusterQuota", "", "own", "namespaces: [iris-web]\nmaxInFlight: 65"), "member": ""})
 	s, _ := written.Compiled(before)
 	was := both(s.Sums())
 	s, _ = s.Next(resolve.Group(after).Only("iris"), nil)

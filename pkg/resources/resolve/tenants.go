@@ -74,7 +74,8 @@ func saidBy(tenant *v1beta1.Tenant) (said *v1beta1.Tenant, whole bool) {
 		spec.NamespacePrefix = ""
 	}
 	switch {
-	case spec.HomeNamespace != "" && spec.NamespacePrefix == tenant.Spec.NamespacePrefix && len(spec.Namespaces) == len(tenant.Spec.Namespaces):
+	case spec.HomeNamespace != "" && spec.NamespacePrefix == tenant.Spec.NamespacePrefix &&
+		len(spec.Namespaces) == len(tenant.Spec.Namespaces):
 		return tenant, true
 	case spec.HomeNamespace+spec.NamespacePrefix == "" && len(spec.Namespaces) == 0:
 		return nil, false
@@ -128,7 +129,8 @@ func (s *Snapshot) bind(own *Level) binding {
 		if tenant.Spec.Verification.PolicyLevel != "" {
 			b.PolicyLevel = tenant.Spec.Verification.PolicyLevel
 		}
-		if err := s.HomeError(tenant); err != nil && (b.PolicyLevel != v1beta1.PolicyLevelCluster || s.tenancy.unusable[tenantRef(tenant.Name)] != nil) {
+		if err := s.HomeError(tenant); err != nil &&
+			(b.PolicyLevel != v1beta1.PolicyLevelCluster || s.tenancy.unusable[tenantRef(tenant.Name)] != nil) {
 			b.Broken, b.by = compile.RefusalOf(err), tenantRef(tenant.Name)
 		}
 		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home { // which may not exist
@@ -141,7 +143,9 @@ func (s *Snapshot) bind(own *Level) binding {
 		// It may list the namespace, which beats a prefix. The error does not name it: the
 		// namespace may be another team's.
 		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
-		b.Broken = compile.Refusal{Text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)}
+		b.Broken = compile.Refusal{
+			Text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to "+
+				"correct the Tenant", namespace)}
 	}
 	b.account = s.accountOf(namespace, tenant)
 	b.limits = s.cluster.quotas[b.account]
@@ -167,13 +171,17 @@ func (s *Snapshot) HomeError(tenant *v1beta1.Tenant) error {
 	l, exists := s.levels[home]
 	switch {
 	case !s.holds(tenant, home):
-		return resource.Reasoned(policy.ReasonConflict, fmt.Errorf("the home namespace %s of Tenant %s belongs to another Tenant", home, tenant.Name))
+		return resource.Reasoned(policy.ReasonConflict,
+			fmt.Errorf("the home namespace %s of Tenant %s belongs to another Tenant", home, tenant.Name))
 	case !exists:
-		return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("the home namespace %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
+		return resource.Reasoned(policy.ReasonNotFound,
+			fmt.Errorf("the home namespace %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
 	case l.Objects.ending:
-		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s is being deleted", home, tenant.Name))
+		return resource.Reasoned(policy.ReasonReferenceNotReady,
+			fmt.Errorf("the home namespace %s of Tenant %s is being deleted", home, tenant.Name))
 	case l.Broken != nil:
-		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s cannot be used: %w", home, tenant.Name, l.Broken))
+		return resource.Reasoned(policy.ReasonReferenceNotReady,
+			fmt.Errorf("the home namespace %s of Tenant %s cannot be used: %w", home, tenant.Name, l.Broken))
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 	require.Empty(t, problems)
 	for namespace, verifier := range map[verify.Namespace]string{"iris": "release", "iris-web": "own", "iris-dev-a": "release", "iris-dev-new": "release"} {
 		require.Equal(t, policy.Allowed, written.Verdict(t, snapshot, namespace, "team.example.com/app").Outcome(), namespace)
-		require.Equal(t, policy.Denied, written.Verdict(t, snapshot, namespace, "lax.example.com/app").Outcome(), "%s: the team's policy replaces the cluster's", namespace)
+		require.Equal(t, policy.Denied, written.Verdict(t, snapshot, namespace, "lax.example.com/app").Outcome(),
+			"%s: the team's policy replaces the cluster's", namespace)
 		tier := snapshot.For(namespace).Tiers[0]
 		require.Equal(t, []string{"team"}, storesOf(tier), namespace)
 		require.Len(t, tier.Verifiers, 1)
@@ -71,7 +72,8 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
 	keys := written.InlineKey(string(written.NewKey(t).PEM))
 	const clusters = "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: shared}], insecureIgnoreTransparencyLog: true}}"
-	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"),
+	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"),
+		written.Namespace("iris-web", "2"),
 		written.Object("ClusterTrustStore", "", "shared", keys), written.Object("TrustStore", "iris", "keys", keys),
 		written.Object("Verifier", "iris", "of-home", written.CosignVerifier), written.Object("Verifier", "iris", "of-cluster", clusters),
 		written.Object("Verifier", "iris-web", "of-home", written.CosignVerifier), written.Object("Verifier", "iris-web", "of-cluster", clusters)))
@@ -80,7 +82,8 @@ func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
 	for _, v := range snapshot.For("iris-dev-x").Tiers[0].Verifiers {
 		require.NoError(t, v.Broken, "a Verifier of the home namespace reaches the home namespace and the cluster")
 	}
-	require.ErrorContains(t, snapshot.For("iris-web").Tiers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a tenant namespace's own does not reach the home namespace")
+	require.ErrorContains(t, snapshot.For("iris-web").Tiers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist",
+		"a tenant namespace's own does not reach the home namespace")
 }
 
 func TestTheNearestLevelThatCountsDecides(t *testing.T) {
@@ -90,7 +93,8 @@ func TestTheNearestLevelThatCountsDecides(t *testing.T) {
 	for decides, skip := range skipped {
 		for combination := range 27 {
 			states := []int{combination % 3, combination / 3 % 3, combination / 9} // absent, present, broken
-			documents := []string{written.Object("Tenant", "", "iris", written.Iris+"\nverification: {policyLevel: "+decides+"}"), written.Namespace("iris", "1"), written.Namespace("iris-web", "2")}
+			documents := []string{written.Object("Tenant", "", "iris", written.Iris+"\nverification: {policyLevel: "+decides+"}"), written.Namespace("iris", "1"),
+				written.Namespace("iris-web", "2")}
 			want, name := "none", decides
 			for i, l := range levels {
 				kind := "VerificationPolicy"
@@ -146,16 +150,20 @@ func TestHomeThatCannotBeUsedDeniesInEveryMember(t *testing.T) {
 		home resource.Objects
 		says string
 	}{
-		"missing":            {resource.Objects{}, "the home namespace iris of Tenant iris does not exist"},
-		"being deleted":      {resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}, "the home namespace iris of Tenant iris is being deleted"},
-		"unreadable":         {resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Err: errUnreadable}}}, "the home namespace iris of Tenant iris cannot be used: Namespace iris cannot be read"},
-		"over its limit":     {tooMany, "the home namespace iris of Tenant iris cannot be used: namespace iris has 257 resources"},
-		"of an older Tenant": {written.Objects(t, written.Namespace("iris", "1"), written.Object("Tenant", "", "a-older", "homeNamespace: other\nnamespaces: [iris]"), written.Namespace("other", "4")), "the home namespace iris of Tenant iris belongs to another Tenant"},
+		"missing":       {resource.Objects{}, "the home namespace iris of Tenant iris does not exist"},
+		"being deleted": {resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}, "the home namespace iris of Tenant iris is being deleted"},
+		"unreadable": {resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Err: errUnreadable}}},
+			"the home namespace iris of Tenant iris cannot be used: Namespace iris cannot be read"},
+		"over its limit": {tooMany, "the home namespace iris of Tenant iris cannot be used: namespace iris has 257 resources"},
+		"of an older Tenant": {written.Objects(t, written.Namespace("iris", "1"), written.Object("Tenant", "", "a-older", "homeNamespace: other\nnamespaces: [iris]"),
+			written.Namespace("other", "4")), "the home namespace iris of Tenant iris belongs to another Tenant"},
 	} {
 		for _, decides := range []string{"Namespace", "Tenant", "Cluster"} {
 			t.Run(name+", decides "+decides, func(t *testing.T) {
-				o := written.Objects(t, written.Object("Tenant", "", "iris", written.Iris+"\nverification: {policyLevel: "+decides+"}"), written.Namespace("iris-web", "2"), written.Namespace("rose", "3"),
-					written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"), written.Object("VerificationPolicy", "iris-web", "own", "defaultAction: Allow"))
+				o := written.Objects(t, written.Object("Tenant", "", "iris", written.Iris+"\nverification: {policyLevel: "+decides+"}"), written.Namespace("iris-web", "2"),
+					written.Namespace("rose", "3"),
+					written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"),
+					written.Object("VerificationPolicy", "iris-web", "own", "defaultAction: Allow"))
 				o.Namespaces, o.Resources, o.Broken = append(o.Namespaces, c.home.Namespaces...), append(o.Resources, c.home.Resources...), c.home.Broken
 				snapshot, _ := written.Compiled(o)
 				members := []verify.Namespace{"iris-web", "iris-dev-a"}
@@ -199,7 +207,8 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("rose", "3"), written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
+			o := written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("rose", "3"),
+				written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
 			broken(&o)
 			snapshot, problems := written.Compiled(o)
 			require.Len(t, problems, 1)
@@ -217,8 +226,11 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 			require.Equal(t, policy.ReasonDenies, report.Effective.Reason)
 		})
 	}
-	snapshot, problems := written.Compiled(written.AsRead(t, written.Objects(t, written.Object("Tenant", "", "iris", written.Iris+"\nverification: {policyLevel: Everyone}"), written.Namespace("iris", "1"), written.Namespace("rose", "3"),
-		written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))))
+	snapshot, problems := written.Compiled(
+		written.AsRead(t,
+			written.Objects(t, written.Object("Tenant", "", "iris", written.Iris+"\nverification: {policyLevel: Everyone}"), written.Namespace("iris", "1"),
+				written.Namespace("rose", "3"),
+				written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))))
 	require.Contains(t, problems[0].Message, `spec.verification.policyLevel: "Everyone" is not supported`)
 	require.Equal(t, policy.Denied, written.Verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome())
 	require.Equal(t, policy.Allowed, written.Verdict(t, snapshot, "rose", "r.example.com/app").Outcome(), "its namespaces are known, so others are untouched")
@@ -230,7 +242,8 @@ func TestNoTenantMayHaveTheNamespaceOfWhatTheClusterReferences(t *testing.T) {
 		"homeNamespace: iris\nnamespaces: [keys-of-all]": "spec.namespaces has keys-of-all",
 		"homeNamespace: iris\nnamespacePrefix: keys-":    "spec.namespacePrefix covers keys-of-all",
 	} {
-		o := written.Objects(t, written.Object("Tenant", "", "iris", spec), written.Namespace("iris", "1"), written.Namespace("keys-of-all", "2"), written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
+		o := written.Objects(t, written.Object("Tenant", "", "iris", spec), written.Namespace("iris", "1"), written.Namespace("keys-of-all", "2"),
+			written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
 		_, problems := written.Compiled(o)
 		require.Empty(t, problems, "only the cluster resource namespace is taken")
 		o.ClusterResourceNamespace = "keys-of-all"
@@ -238,7 +251,8 @@ func TestNoTenantMayHaveTheNamespaceOfWhatTheClusterReferences(t *testing.T) {
 		require.NotEmpty(t, problems, spec)
 		require.Equal(t, policy.ObjectRef{Kind: "Tenant", Name: "iris"}, problems[0].Source)
 		require.Contains(t, problems[0].Message, field)
-		require.Equal(t, policy.Denied, written.Verdict(t, s, "keys-of-all", "r.example.com/app").Outcome(), "%s: what it claims is not judged by the cluster's laxer rules", spec)
+		require.Equal(t, policy.Denied, written.Verdict(t, s, "keys-of-all", "r.example.com/app").Outcome(),
+			"%s: what it claims is not judged by the cluster's laxer rules", spec)
 	}
 }
 
@@ -250,7 +264,8 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 	}
 	build := func(tenants ...v1beta1.Object) *resolve.Snapshot {
 		o := written.Objects(t, written.Namespace("iris", "1"), written.Namespace("rose", "2"), written.Namespace("shared", "3"), written.Namespace("rose-web", "4"),
-			written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com")), written.Object("VerificationPolicy", "rose", "p", allowing("rose.example.com")))
+			written.Object("VerificationPolicy", "iris", "p", allowing("iris.example.com")),
+			written.Object("VerificationPolicy", "rose", "p", allowing("rose.example.com")))
 		o.Resources = append(o.Resources, tenants...)
 		s, _ := written.Compiled(o)
 		return s
@@ -274,7 +289,8 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 	require.Equal(t, "Valid", written.Short(conditions.Reports(s, verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "rose"}].Ready))
 	require.Contains(t, s.TenantNamespaces("iris"), v1beta1.TenantNamespace{Name: "shared", State: v1beta1.NamespaceConflict})
 
-	for _, invalid := range []string{"homeNamespace: rose\nnamespaces: [shared]\nnamespacePrefix: UPPER-", "homeNamespace: rose\nnamespaces: ['x y', shared]", "homeNamespace: 'x y'\nnamespaces: [shared]"} {
+	for _, invalid := range []string{"homeNamespace: rose\nnamespaces: [shared]\nnamespacePrefix: UPPER-", "homeNamespace: rose\nnamespaces: ['x y', shared]",
+		"homeNamespace: 'x y'\nnamespaces: [shared]"} {
 		require.Equal(t, "nobody", allowedIn(build(at("rose", invalid, 2020), younger), "shared"), "also while it cannot be used: %s", invalid)
 	}
 
@@ -285,13 +301,17 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 }
 
 func TestTheNamespacesOfATenantAreOneAccount(t *testing.T) {
-	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, iris-batch]\nnamespacePrefix: iris-dev-"), written.Object("Tenant", "", "team-a", "homeNamespace: rose"),
-		written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("iris-batch", "3"), written.Namespace("rose", "4"), written.Namespace("team-a", "5"),
-		written.Object("ClusterQuota", "", "a", "tenants: [iris]\nmaxInFlight: 70\nregistryRequestsPerSecond: 9"),
-		written.Object("ClusterQuota", "", "b", "tenants: [iris]\nnamespaces: [iris-batch]\nmaxInFlight: 80"),
-		written.Object("ClusterQuota", "", "c", "tenants: [nobody]\nmaxInFlight: 80")))
+	snapshot, problems := written.Compiled(
+		written.Objects(t, written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, iris-batch]\nnamespacePrefix: iris-dev-"),
+			written.Object("Tenant", "", "team-a", "homeNamespace: rose"),
+			written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("iris-batch", "3"), written.Namespace("rose", "4"),
+			written.Namespace("team-a", "5"),
+			written.Object("ClusterQuota", "", "a", "tenants: [iris]\nmaxInFlight: 70\nregistryRequestsPerSecond: 9"),
+			written.Object("ClusterQuota", "", "b", "tenants: [iris]\nnamespaces: [iris-batch]\nmaxInFlight: 80"),
+			written.Object("ClusterQuota", "", "c", "tenants: [nobody]\nmaxInFlight: 80")))
 	require.Len(t, problems, 1)
-	require.Equal(t, "spec lists what another object lists too: tenant iris has that of ClusterQuota a; the first by name applies, and this one to the rest of its lists", problems[0].Message)
+	require.Equal(t, "spec lists what another object lists too: tenant iris has that of ClusterQuota a; the first by name applies, and this one to the rest "+
+		"of its lists", problems[0].Message)
 	tenants := verify.Limits{InFlight: 70, RegistryPerSecond: 9}
 	for namespace, want := range map[verify.Namespace]struct {
 		account string
@@ -321,16 +341,19 @@ func TestTheNamespacesOfATenantAreOneAccount(t *testing.T) {
 
 func TestLevelsThatAreCostlyTogetherDenyWhereTheyMeet(t *testing.T) {
 	half := func(kind, namespace, name string) string {
-		return written.Object(kind, namespace, name, "defaultAction: Inherit\nrules: [{images: ["+strings.TrimSuffix(strings.Repeat("\"r.io/"+strings.Repeat("**/*a*/", 15)+"b\", ", 4), ", ")+"], action: Allow}]")
+		return written.Object(kind, namespace, name, "defaultAction: Inherit\nrules: [{images: ["+
+			strings.TrimSuffix(strings.Repeat("\"r.io/"+strings.Repeat("**/*a*/", 15)+"b\", ", 4), ", ")+"], action: Allow}]")
 	}
 	tenant := written.Object("Tenant", "", "iris", written.Iris)
-	snapshot, problems := written.Compiled(written.Objects(t, tenant, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), half("VerificationPolicy", "iris", "home"), half("VerificationPolicy", "iris-web", "own")))
+	snapshot, problems := written.Compiled(written.Objects(t, tenant, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"),
+		half("VerificationPolicy", "iris", "home"), half("VerificationPolicy", "iris-web", "own")))
 	require.Len(t, problems, 1)
 	require.Equal(t, "VerificationPolicy iris-web/own", problems[0].Source.String())
 	require.Contains(t, snapshot.For("iris-web").Tiers[0].Judge.Why(), "namespace iris-web has too many rules or patterns")
 	require.Empty(t, snapshot.For("iris").Tiers[0].Judge.Why())
 
-	both := []string{tenant, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), half("VerificationPolicy", "iris", "a"), half("VerificationPolicy", "iris", "b")}
+	both := []string{tenant, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), half("VerificationPolicy", "iris", "a"),
+		half("VerificationPolicy", "iris", "b")}
 	snapshot, problems = written.Compiled(written.Objects(t, both...))
 	require.Len(t, problems, 2, "the home namespace's resources are to blame, a tenant namespace has none")
 	for _, member := range []verify.Namespace{"iris", "iris-web"} {

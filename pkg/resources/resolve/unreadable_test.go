@@ -17,8 +17,10 @@ import (
 // irisWorld has a Tenant with rules in its home namespace, and a namespace of nobody, as a person reads them.
 func irisWorld(t *testing.T) resource.Objects {
 	t.Helper()
-	o := written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("rose", "3"),
-		written.Object("VerificationPolicy", "iris", "own", "defaultAction: Allow"), written.Object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Deny"))
+	o := written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"),
+		written.Namespace("rose", "3"),
+		written.Object("VerificationPolicy", "iris", "own", "defaultAction: Allow"),
+		written.Object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Deny"))
 	o.Person = true
 	return o
 }
@@ -103,11 +105,14 @@ func TestContentThatAPersonCannotReadProvesNothingAndBreaksNothing(t *testing.T)
 		"a requirement of the Verifier": {"rules: [{images: ['**'], require: [{anyOf: [release]}]}]", true},
 		"an expression":                 {"rules: [{images: ['**'], require: [{expression: 'size(findings) == 0'}]}]", false},
 	} {
-		o := written.Objects(t, written.Namespace("team", "1"), written.Object("TrustStore", "team", "keys", keys), written.Object("Verifier", "team", "release", verifier),
-			written.Object("VerificationPolicy", "team", "own", c.policy), written.Object("Store", "team", "login", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]"))
+		o := written.Objects(t, written.Namespace("team", "1"), written.Object("TrustStore", "team", "keys", keys),
+			written.Object("Verifier", "team", "release", verifier),
+			written.Object("VerificationPolicy", "team", "own", c.policy),
+			written.Object("Store", "team", "login", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]"))
 		o.Person = true
 		for _, secret := range []string{"keys", "pull"} {
-			o.Unreadable = append(o.Unreadable, resource.Unreadable{Source: policy.ObjectRef{Kind: resource.KindSecret, Namespace: "team", Name: secret}, Why: "you cannot get " + secret})
+			o.Unreadable = append(o.Unreadable,
+				resource.Unreadable{Source: policy.ObjectRef{Kind: resource.KindSecret, Namespace: "team", Name: secret}, Why: "you cannot get " + secret})
 		}
 		s, problems := written.Compiled(o)
 		for _, p := range problems {
@@ -129,7 +134,8 @@ func TestAnExceptionIsListedIfItsDelegationCannotBeRead(t *testing.T) {
 	until := born.Add(time.Hour).UTC().Format(time.RFC3339)
 	for name, unread := range map[string]bool{"the delegation cannot be read": true, "there is none": false} {
 		o := irisWorld(t)
-		o.Resources = append(o.Resources, written.Objects(t, written.Object("Exception", "iris", "importer", "images: [r.example.com/app]\nreason: x\nuntil: "+until)).Resources...)
+		o.Resources = append(o.Resources,
+			written.Objects(t, written.Object("Exception", "iris", "importer", "images: [r.example.com/app]\nreason: x\nuntil: "+until)).Resources...)
 		o = aged(o)
 		if unread {
 			o.Unreadable = []resource.Unreadable{{Source: policy.ObjectRef{Kind: v1beta1.KindClusterException}, Why: "you cannot"}}

@@ -20,7 +20,8 @@ type Usage struct {
 }
 
 func newUsage() Usage {
-	return Usage{Applies: map[policy.ObjectRef]bool{}, Used: map[policy.ObjectRef]bool{}, denies: map[policy.ObjectRef]bool{}, Unmet: map[policy.ObjectRef]string{}}
+	return Usage{Applies: map[policy.ObjectRef]bool{}, Used: map[policy.ObjectRef]bool{}, denies: map[policy.ObjectRef]bool{},
+		Unmet: map[policy.ObjectRef]string{}}
 }
 
 // Usage returns the usage of all views together.
@@ -126,7 +127,8 @@ func Unsatisfiable(p compile.Policy, verifiers []compile.Verifier) string {
 			case len(usable) == 0:
 				return field + " can never be met: none of the Verifiers that it requires can be used"
 			case bounded && possible < r.AtLeast:
-				return fmt.Sprintf("%s can never be met: it asks for %d different signers, and the Verifiers that it asks for trust %d", field, r.AtLeast, possible)
+				return fmt.Sprintf("%s can never be met: it asks for %d different signers, and the Verifiers that it asks for trust %d", field,
+					r.AtLeast, possible)
 			}
 		}
 	}

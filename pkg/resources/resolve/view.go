@@ -182,7 +182,8 @@ func (v *View) decidingTier(a *Applicable, warns bool) verify.Tier {
 		tiers := warningTiers(a.Warning)
 		i := slices.IndexFunc(tiers, func(g group) bool { return g.Policies[0].Broken != nil })
 		if i < 0 {
-			return v.refused(verify.Tier{Registry: a.client, Source: tiers[0].Policies[0].Source, Judge: verify.OnlyWarnings(), Warns: warns, Contact: v.contact})
+			return v.refused(verify.Tier{Registry: a.client, Source: tiers[0].Policies[0].Source, Judge: verify.OnlyWarnings(), Warns: warns,
+				Contact: v.contact})
 		}
 		deciding = tiers[i]
 	}
@@ -229,7 +230,8 @@ func (v *View) judging(a *Applicable, g group, warns bool) verify.Tier {
 // of the policies' names. The caller decides whether the tier only warns, because no single
 // policy does.
 func (v *View) tier(policies []compile.Policy, verifiers []compile.Verifier, client verify.Registry) verify.Tier {
-	tier := verify.Tier{Registry: client, Verifiers: compile.MapSlice(verifiers, func(v compile.Verifier) *verify.Verifier { return v.Verifier }), Contact: v.contact}
+	tier := verify.Tier{Registry: client,
+		Verifiers: compile.MapSlice(verifiers, func(v compile.Verifier) *verify.Verifier { return v.Verifier }), Contact: v.contact}
 	if len(policies) == 0 {
 		return tier
 	}
@@ -254,7 +256,8 @@ func (v *View) tier(policies []compile.Policy, verifiers []compile.Verifier, cli
 
 // access returns the access of a namespace's registry client.
 func (s *Snapshot) access(v *View, stores []compile.Store, attestations bool) registry.Access {
-	return registry.Access{Namespace: v.Own.Objects.Namespace, Account: v.account, UID: v.Own.Objects.uid, Hosts: s.cluster.hosts, Patterns: s.cluster.patterns, Attestations: attestations,
+	return registry.Access{Namespace: v.Own.Objects.Namespace, Account: v.account, UID: v.Own.Objects.uid, Hosts: s.cluster.hosts,
+		Patterns: s.cluster.patterns, Attestations: attestations,
 		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores), Generation: s.registryGeneration(stores)}
 }
 

@@ -43,20 +43,24 @@ func TestPoliciesThatWarnOnlyAddWarnings(t *testing.T) {
 		documents []string
 		want      []string
 	}{
-		"a stricter one that sorts first":              {[]string{own("a", written.Warn+spec), own("b", spec)}, []string{"decides b", "warns a"}},
-		"one that sorts last":                          {[]string{own("b", written.Warn+spec), own("a", spec)}, []string{"decides a", "warns b"}},
-		"alone in its namespace":                       {[]string{own("a", written.Warn+spec)}, []string{"only warnings", "warns a"}},
-		"beside the cluster's policy":                  {[]string{own("a", written.Warn+spec), cluster("c", spec)}, []string{"decides c", "warns a"}},
-		"the cluster's beside the namespace's":         {[]string{own("a", spec), cluster("c", written.Warn+spec)}, []string{"decides a"}},
-		"the cluster's alone":                          {[]string{cluster("c", written.Warn+spec)}, []string{"only warnings", "warns c"}},
-		"in both":                                      {[]string{own("a", written.Warn+spec), cluster("c", written.Warn+spec)}, []string{"only warnings", "warns a", "warns c"}},
-		"a mandatory policy":                           {[]string{own("a", spec), cluster("f", "scope: Mandatory\n"+written.Warn+spec)}, []string{"decides a", "warns f"}},
-		"a mandatory policy alone":                     {[]string{cluster("f", "scope: Mandatory\n"+written.Warn+spec)}, []string{"every verifier", "warns f"}},
-		"a mandatory policy beside a mandatory policy": {[]string{cluster("e", "scope: Mandatory\n"+written.Warn+spec), cluster("f", "scope: Mandatory\n"+spec)}, []string{"every verifier", "decides f", "warns e"}},
-		"broken beside one that decides":               {[]string{own("a", written.Warn+"rules: [{images: []}]"), own("b", spec)}, []string{"decides b", "warns a"}},
-		"broken alone":                                 {[]string{own("a", written.Warn+"rules: [{images: []}]")}, []string{"broken a", "warns a"}},
-		"broken beside another that only warns":        {[]string{own("a", written.Warn+spec), own("b", written.Warn+"rules: [{images: []}]")}, []string{"broken b", "warns a", "warns b"}},
-		"none at all":                                  {nil, []string{"every verifier"}},
+		"a stricter one that sorts first":      {[]string{own("a", written.Warn+spec), own("b", spec)}, []string{"decides b", "warns a"}},
+		"one that sorts last":                  {[]string{own("b", written.Warn+spec), own("a", spec)}, []string{"decides a", "warns b"}},
+		"alone in its namespace":               {[]string{own("a", written.Warn+spec)}, []string{"only warnings", "warns a"}},
+		"beside the cluster's policy":          {[]string{own("a", written.Warn+spec), cluster("c", spec)}, []string{"decides c", "warns a"}},
+		"the cluster's beside the namespace's": {[]string{own("a", spec), cluster("c", written.Warn+spec)}, []string{"decides a"}},
+		"the cluster's alone":                  {[]string{cluster("c", written.Warn+spec)}, []string{"only warnings", "warns c"}},
+		"in both": {[]string{own("a", written.Warn+spec), cluster("c", written.Warn+spec)},
+			[]string{"only warnings", "warns a", "warns c"}},
+		"a mandatory policy": {[]string{own("a", spec), cluster("f", "scope: Mandatory\n"+written.Warn+spec)},
+			[]string{"decides a", "warns f"}},
+		"a mandatory policy alone": {[]string{cluster("f", "scope: Mandatory\n"+written.Warn+spec)}, []string{"every verifier", "warns f"}},
+		"a mandatory policy beside a mandatory policy": {[]string{cluster("e", "scope: Mandatory\n"+written.Warn+spec), cluster("f", "scope: Mandatory\n"+spec)},
+			[]string{"every verifier", "decides f", "warns e"}},
+		"broken beside one that decides": {[]string{own("a", written.Warn+"rules: [{images: []}]"), own("b", spec)}, []string{"decides b", "warns a"}},
+		"broken alone":                   {[]string{own("a", written.Warn+"rules: [{images: []}]")}, []string{"broken a", "warns a"}},
+		"broken beside another that only warns": {[]string{own("a", written.Warn+spec), own("b", written.Warn+"rules: [{images: []}]")},
+			[]string{"broken b", "warns a", "warns b"}},
+		"none at all": {nil, []string{"every verifier"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := written.Compiled(written.Objects(t, append(c.documents, written.Namespace("team-a", "1"))...))

@@ -40,7 +40,8 @@ func (w weight) of(share resource.Share) int {
 
 // advice names the largest resource, and says what makes resources weigh less.
 func (w weight) advice() string {
-	return fmt.Sprintf("the largest is %s with %d KiB: shorten expressions and lists, use a key or certificate in fewer Verifiers, or delete what is not used", w.largest, w.most>>10)
+	return fmt.Sprintf("the largest is %s with %d KiB: shorten expressions and lists, use a key or certificate in fewer Verifiers, or "+
+		"delete what is not used", w.largest, w.most>>10)
 }
 
 // scale weighs the resources of one level before they are compiled.

@@ -96,7 +96,8 @@ func verifierOf(i int, spec v1beta1.VerifierSpec) *v1beta1.Verifier {
 
 func keyless(expression string, identities ...v1beta1.Identity) v1beta1.VerifierSpec {
 	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{
-		Keyless: &v1beta1.Keyless{Identities: identities, Expression: expression, TransparencyLog: v1beta1.TransparencyLog{RootTrustStoreRef: &v1beta1.TrustStoreRef{Name: "root"}}}}}}
+		Keyless: &v1beta1.Keyless{Identities: identities, Expression: expression,
+			TransparencyLog: v1beta1.TransparencyLog{RootTrustStoreRef: &v1beta1.TrustStoreRef{Name: "root"}}}}}}
 }
 
 func repeated(n int, of func(i int) v1beta1.Object) []v1beta1.Object {
@@ -113,13 +114,21 @@ func shapes(t testing.TB) map[string][]v1beta1.Object {
 		return compile.MapSlice(names, func(name string) v1beta1.TrustStoreRef { return v1beta1.TrustStoreRef{Name: name} })
 	}
 	keyed := func(i int) v1beta1.Object {
-		return verifierOf(i, v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: refs("keys"), TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}})
+		return verifierOf(i,
+			v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign,
+				Cosign: &v1beta1.CosignVerifier{
+					Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: refs("keys"),
+						TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}})
 	}
 	holding := func(i int, log v1beta1.TransparencyLog) v1beta1.Object {
-		return verifierOf(i, v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{Inline: ecKeys(t, 16), TransparencyLog: log}}}})
+		return verifierOf(i,
+			v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign,
+				Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{Inline: ecKeys(t, 16), TransparencyLog: log}}}})
 	}
 	anchored := func(i int) v1beta1.Object {
-		return verifierOf(i, v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeNotation, Notation: &v1beta1.NotationVerifier{TrustStoreRefs: refs("authorities"), TrustedIdentities: []string{"*"}}})
+		return verifierOf(i,
+			v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeNotation,
+				Notation: &v1beta1.NotationVerifier{TrustStoreRefs: refs("authorities"), TrustedIdentities: []string{"*"}}})
 	}
 	root := trustStoreOf("root", v1beta1.TrustStoreTypeSigstoreRoot, sigstoreRoot(t))
 	identity := v1beta1.Identity{Issuer: "https://x", SubjectRegExp: "(?:a?b?c?){100}"}
@@ -160,7 +169,8 @@ func shapes(t testing.TB) map[string][]v1beta1.Object {
 		"anchored identities": append(repeated(6, func(i int) v1beta1.Object { return verifierOf(i, keyless("", long, long)) }), root),
 		"claims":              append(repeated(12, func(i int) v1beta1.Object { return verifierOf(i, keyless("issuer.matches('^(?:a{300})$')", identity)) }), root),
 		"expressions": repeated(2, func(i int) v1beta1.Object {
-			return named(i, v1beta1.PolicyRule{Images: []string{"**"}, Require: []v1beta1.Requirement{{Expression: expression}, {Expression: expression}, {Expression: expression}}})
+			return named(i,
+				v1beta1.PolicyRule{Images: []string{"**"}, Require: []v1beta1.Requirement{{Expression: expression}, {Expression: expression}, {Expression: expression}}})
 		}),
 		"patterns": repeated(20, func(i int) v1beta1.Object {
 			return named(i, v1beta1.PolicyRule{Images: patterns, Action: v1beta1.RuleActionDeny})
@@ -210,7 +220,9 @@ func TestAPolicyWeighsMoreThanItsSpecTakes(t *testing.T) {
 		for range random.IntN(65) {
 			rule := v1beta1.PolicyRule{Images: list(64, 512)}
 			for range random.IntN(17) {
-				rule.Require = append(rule.Require, v1beta1.Requirement{AnyOf: list(16, 253), AllOf: list(16, 253), Types: make([]v1beta1.VerifierType, random.IntN(4)), Expression: strings.Repeat("x", random.IntN(100))})
+				rule.Require = append(rule.Require,
+					v1beta1.Requirement{AnyOf: list(16, 253), AllOf: list(16, 253), Types: make([]v1beta1.VerifierType, random.IntN(4)),
+						Expression: strings.Repeat("x", random.IntN(100))})
 			}
 			p.Spec.Rules = append(p.Spec.Rules, rule)
 		}

@@ -117,7 +117,8 @@ func TestTheSpecsOfATenantsNamespacesHaveOneLimitTogetherWhateverCameFirst(t *te
 		report := conditions.Reports(first, "iris-39")[policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "iris-39", Name: "lax"}]
 		if specs > 2 {
 			require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason)
-			require.Contains(t, report.Ready.Message, "the specs of the resources of Tenant iris take more than 12288 KiB, the limit of all its namespaces but the home namespace together; those of namespace iris-39 take 5")
+			require.Contains(t, report.Ready.Message, "the specs of the resources of Tenant iris take more than 12288 KiB, the limit of all its namespaces but the "+
+				"home namespace together; those of namespace iris-39 take 5")
 		}
 	}
 }

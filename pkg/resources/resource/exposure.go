@@ -74,14 +74,17 @@ func exposed(spec any, f Field) (allows, fix string) {
 		switch {
 		case f.Use == TrustMaterial:
 			return "so replace " + material + " and decide whose signatures count", inlineInstead(f)
-		case spec.Source.KMS != nil && f.Kind == KindSecret && strings.HasPrefix(f.Path, "spec.source.kms.") && accountIsInCredentials(spec.Source.KMS.URI):
-			return "so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count", "copy the public key into spec.source.inline"
+		case spec.Source.KMS != nil && f.Kind == KindSecret && strings.HasPrefix(f.Path, "spec.source.kms.") &&
+			accountIsInCredentials(spec.Source.KMS.URI):
+			return "so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count",
+				"copy the public key into spec.source.inline"
 		case spec.Source.Vault != nil && f.Use == Authority:
 			return "with a way to redirect traffic to " + spec.Source.Vault.Address + " also replace " + material, inlineInstead(f)
 		}
 	case *v1beta1.StoreSpec:
 		if f.Use == Authority {
-			return "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified", inlineInstead(f)
+			return "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are " +
+				"still verified", inlineInstead(f)
 		}
 	}
 	return "", ""
@@ -89,7 +92,8 @@ func exposed(spec any, f Field) (allows, fix string) {
 
 // inlineInstead says how to avoid a reference to an object with public trust material.
 func inlineInstead(f Field) string {
-	return "use " + f.Path[:strings.LastIndex(f.Path, ".")] + ".inline: the trust material is public, and only those who may change this resource can change it"
+	return "use " + f.Path[:strings.LastIndex(f.Path, ".")] + ".inline: the trust material is public, and only those who may change this " +
+		"resource can change it"
 }
 
 // materialOf names the trust material of a trust store.

@@ -64,9 +64,10 @@ func (f Facts) Report(namespace string) *unstructured.Unstructured {
 		if about != "" {
 			properties[aboutProperty] = about
 		}
-		results = append(results, map[string]any{"source": v1beta1.ReportSource, "policy": "installation", "rule": rule, "category": factsCategory, "severity": severity,
-			"result": result, "message": message, "properties": properties,
-			"resources": []any{map[string]any{"apiVersion": "v1", "kind": v1beta1.ReportKindNamespace, "namespace": namespace, "name": namespace}}})
+		results = append(results,
+			map[string]any{"source": v1beta1.ReportSource, "policy": "installation", "rule": rule, "category": factsCategory, "severity": severity,
+				"result": result, "message": message, "properties": properties,
+				"resources": []any{map[string]any{"apiVersion": "v1", "kind": v1beta1.ReportKindNamespace, "namespace": namespace, "name": namespace}}})
 	}
 	if f.Certificate != "" {
 		add(certificateRule, v1beta1.ReportPass, f.Certificate, "")
@@ -78,7 +79,8 @@ func (f Facts) Report(namespace string) *unstructured.Unstructured {
 		}
 		add(fact.ID, result, fact.Message, fact.About)
 	}
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": v1beta1.ReportGroup + "/" + v1beta1.ReportVersion, "kind": v1beta1.ReportKind,
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": v1beta1.ReportGroup + "/" + v1beta1.ReportVersion,
+		"kind":     v1beta1.ReportKind,
 		"metadata": map[string]any{"name": FactsName, "labels": map[string]any{v1beta1.LabelReport: factsLabel}},
 		"source":   v1beta1.ReportSource, "results": results}}
 }

@@ -13,7 +13,8 @@ import (
 
 // references are the types of fields that name an object or a trust store.
 func references() map[reflect.Type]bool {
-	return map[reflect.Type]bool{reflect.TypeFor[v1beta1.Reference](): true, reflect.TypeFor[v1beta1.KeyReference](): true, reflect.TypeFor[v1beta1.TrustStoreRef](): true}
+	return map[reflect.Type]bool{reflect.TypeFor[v1beta1.Reference](): true, reflect.TypeFor[v1beta1.KeyReference](): true,
+		reflect.TypeFor[v1beta1.TrustStoreRef](): true}
 }
 
 // eachReference calls do with every field below value that names something, one after the other
@@ -76,7 +77,8 @@ func TestTheTableHasHostsAndVerifiers(t *testing.T) {
 		Evidence: &v1beta1.Evidence{Repositories: []v1beta1.EvidenceRepository{{Repository: "c/d"}}}}}
 	require.Equal(t, []resource.Field{{Path: "spec.registries[0]", Use: resource.Registry, Name: "a"}, {Path: "spec.mirrors[0]", Use: resource.Place, Name: "b"},
 		{Path: "spec.evidence.repositories[0]", Use: resource.Place, Name: "c/d"}}, resource.FieldsOf(store))
-	policy := &v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Require: []v1beta1.Requirement{{AnyOf: []string{"x"}}, {AllOf: []string{"y"}}}}}}}
+	policy := &v1beta1.VerificationPolicy{
+		Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Require: []v1beta1.Requirement{{AnyOf: []string{"x"}}, {AllOf: []string{"y"}}}}}}}
 	require.Equal(t, []resource.Field{{Path: "spec.rules[0].require[0]", Use: resource.Required, Kind: "Verifier", Name: "x"},
 		{Path: "spec.rules[0].require[1]", Use: resource.Required, Kind: "Verifier", Name: "y"}}, resource.FieldsOf(policy))
 }

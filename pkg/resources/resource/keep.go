@@ -69,7 +69,8 @@ func Keep(object v1beta1.Object) error {
 		return fmt.Errorf("measure %s: %w", RefOf(object), err)
 	}
 	if size, limit := len(parts.Spec), maxSpec(object); size > limit {
-		object.SetAnnotations(map[string]string{oversizedBecause: fmt.Sprintf("the spec has %d bytes, the limit is %d: split it into several resources", size, limit)})
+		object.SetAnnotations(
+			map[string]string{oversizedBecause: fmt.Sprintf("the spec has %d bytes, the limit is %d: split it into several resources", size, limit)})
 		field(object, "Spec").SetZero()
 	}
 	if len(parts.Status) > maxStatusBytes {

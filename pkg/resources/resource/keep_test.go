@@ -70,9 +70,11 @@ func TestAStatusPastTheLimitIsForgotten(t *testing.T) {
 // Anyone who may write statuses may add conditions, and each has 32 KiB.
 func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 	long := strings.Repeat("x", 30_000)
-	ready := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: strings.Repeat("x", 2<<10) + "…", ObservedGeneration: 3}
+	ready := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: strings.Repeat("x", 2<<10) + "…",
+		ObservedGeneration: 3}
 	p := policyOf(10)
-	p.Status.Conditions = []metav1.Condition{{Type: "example.com/X", Message: long}, ready, {Type: "example.com/Y", Reason: "X"}, {Type: v1beta1.ConditionEffective, Status: metav1.ConditionTrue, Reason: strings.Repeat("x", 1000), Message: long}}
+	p.Status.Conditions = []metav1.Condition{{Type: "example.com/X", Message: long}, ready, {Type: "example.com/Y", Reason: "X"},
+		{Type: v1beta1.ConditionEffective, Status: metav1.ConditionTrue, Reason: strings.Repeat("x", 1000), Message: long}}
 	p.Status.ObservedGeneration = 3
 	want := policyOf(10)
 	want.Status.Conditions = []metav1.Condition{ready, {Type: v1beta1.ConditionEffective, Status: metav1.ConditionTrue}}
@@ -97,7 +99,8 @@ func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 		require.Empty(t, verifier.Status.Fingerprints)
 	}
 
-	empty := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict", Annotations: map[string]string{"landwaiter.dev/a": long}}}
+	empty := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict",
+		Annotations: map[string]string{"landwaiter.dev/a": long}}}
 	empty.Status.Conditions = []metav1.Condition{{Type: "example.com/X", Message: long}}
 	require.NoError(t, resource.Keep(empty))
 	require.Empty(t, empty.Status)
@@ -105,7 +108,8 @@ func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 }
 
 func TestATenantKeepsAllButManagedFields(t *testing.T) {
-	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"a": strings.Repeat("x", 100_000)}, Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"a": strings.Repeat("x", 100_000)},
+		Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
 	want := tenant.DeepCopy()
 	want.ManagedFields = nil
 	require.NoError(t, resource.Keep(tenant))

@@ -54,15 +54,21 @@ func pieceVerbs() []string {
 
 // builtInGroup reports whether an API group belongs to Kubernetes, Gatekeeper or Landwaiter.
 func builtInGroup(group string) bool {
-	return !strings.Contains(group, ".") || strings.Contains(group, "*") || strings.HasSuffix(group, ".gatekeeper.sh") || slices.Contains([]string{
-		v1beta1.Group, v1beta1.ReportGroup, "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-		"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "metrics.k8s.io",
-		"networking.k8s.io", "node.k8s.io", rbacv1.GroupName, "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io"}, group)
+	return !strings.Contains(group, ".") || strings.Contains(group, "*") || strings.HasSuffix(group, ".gatekeeper.sh") ||
+		slices.Contains([]string{
+			v1beta1.Group, v1beta1.ReportGroup, "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io",
+			"authentication.k8s.io", "authorization.k8s.io",
+			"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+			"internal.apiserver.k8s.io", "metrics.k8s.io",
+			"networking.k8s.io", "node.k8s.io", rbacv1.GroupName, "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
+			"storagemigration.k8s.io"}, group)
 }
 
 // wideKind reports whether a resource covers many kinds, or is a store or issuer of the whole
 // cluster.
 func wideKind(kind string) bool {
 	of, _, _ := strings.Cut(kind, "/")
-	return strings.Contains(kind, "*") || slices.Contains([]string{"clustersecretstores", "clusterexternalsecrets", "clusterpushsecrets", "clustergenerators", "clusterissuers"}, of)
+	return strings.Contains(kind, "*") ||
+		slices.Contains([]string{"clustersecretstores", "clusterexternalsecrets", "clusterpushsecrets", "clustergenerators", "clusterissuers"},
+			of)
 }

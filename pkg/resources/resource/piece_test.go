@@ -52,7 +52,8 @@ func TestAPieceHasNothingOfKubernetesGatekeeperOrLandwaiter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, []string{c.want}, resource.PieceExcess(piece("mine", rule("example.com", "things", "create"), c.rule), "landwaiter"))
-			require.Empty(t, resource.PieceExcess(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Rules: []rbacv1.PolicyRule{c.rule}}, "landwaiter"), "it is no piece")
+			require.Empty(t, resource.PieceExcess(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Rules: []rbacv1.PolicyRule{c.rule}}, "landwaiter"),
+				"it is no piece")
 			require.Empty(t, resource.PieceExcess(piece("landwaiter-reconciler-base", c.rule), "landwaiter"), "it is the chart's own")
 			require.NotEmpty(t, resource.PieceExcess(piece("other-reconciler-base", c.rule), "landwaiter"))
 		})

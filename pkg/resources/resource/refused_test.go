@@ -35,14 +35,16 @@ func TestOfWhatIsRefusedOnlyWhatSaysWhoseImagesItDeniesIsKept(t *testing.T) {
 	made, ok := resource.Refuse(tenant, errors.New("why")).(*v1beta1.Tenant)
 	require.True(t, ok)
 	require.Equal(t, tenant.Spec, made.Spec)
-	store := &v1beta1.ClusterStore{Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}, Proxy: &v1beta1.Proxy{URL: "http://proxy"}, InsecurePlainHTTP: true}}
+	store := &v1beta1.ClusterStore{Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}, Proxy: &v1beta1.Proxy{URL: "http://proxy"},
+		InsecurePlainHTTP: true}}
 	kept, ok := resource.Refuse(store, errors.New("why")).(*v1beta1.ClusterStore)
 	require.True(t, ok)
 	require.Equal(t, v1beta1.StoreSpec{Registries: store.Spec.Registries, Proxy: store.Spec.Proxy}, kept.Spec)
 	own, ok := resource.Refuse(&v1beta1.Store{Spec: store.Spec}, errors.New("why")).(*v1beta1.Store)
 	require.True(t, ok)
 	require.Equal(t, v1beta1.StoreSpec{Registries: store.Spec.Registries}, own.Spec)
-	spec := v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow, Rules: []v1beta1.PolicyRule{{}}, Scope: v1beta1.PolicyScopeMandatory, EnforcementAction: v1beta1.EnforcementActionWarn, Tags: v1beta1.TagActionPin}
+	spec := v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow, Rules: []v1beta1.PolicyRule{{}}, Scope: v1beta1.PolicyScopeMandatory,
+		EnforcementAction: v1beta1.EnforcementActionWarn, Tags: v1beta1.TagActionPin}
 	p, ok := resource.Refuse(&v1beta1.ClusterVerificationPolicy{Spec: spec}, errors.New("why")).(*v1beta1.ClusterVerificationPolicy)
 	require.True(t, ok)
 	require.Equal(t, v1beta1.VerificationPolicySpec{Scope: spec.Scope, EnforcementAction: spec.EnforcementAction, Tags: spec.Tags}, p.Spec)

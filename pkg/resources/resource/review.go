@@ -11,7 +11,8 @@ import (
 // ReviewReasons returns the reasons of the condition NeedsReview. Findings have them as IDs.
 func ReviewReasons() []string {
 	return []string{string(policy.ReasonIdentityForAnyone), string(policy.ReasonIdentityTooBroad), string(policy.ReasonIdentityMatchesNobody),
-		string(policy.ReasonRuleTooBroad), string(policy.ReasonRuleNeverReached), string(policy.ReasonPublishedKey), string(policy.ReasonPlaceholder)}
+		string(policy.ReasonRuleTooBroad), string(policy.ReasonRuleNeverReached), string(policy.ReasonPublishedKey),
+		string(policy.ReasonPlaceholder)}
 }
 
 // NeedsReview reports whether a reason is one of [ReviewReasons]: the resource works, but probably

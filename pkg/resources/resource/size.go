@@ -81,7 +81,8 @@ func Missing(object v1beta1.Object) error {
 		return err
 	}
 	if Withheld(object) {
-		return Outside(policy.Outside("keep less in the namespaces of its Tenant"), fmt.Errorf("the spec is being read again: when it came, too much was kept of namespace %s or its Tenant", object.GetNamespace()))
+		return Outside(policy.Outside("keep less in the namespaces of its Tenant"),
+			fmt.Errorf("the spec is being read again: when it came, too much was kept of namespace %s or its Tenant", object.GetNamespace()))
 	}
 	return Oversized(object)
 }

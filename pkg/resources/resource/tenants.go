@@ -153,9 +153,10 @@ func (t *Tenants) Certain(namespace string) bool {
 		return false
 	}
 	sure := func(name string) bool {
-		return t.labels[name] == holder.Name && (slices.Contains(listedBy(holder), name) || slices.ContainsFunc(holder.Status.Namespaces, func(n v1beta1.TenantNamespace) bool {
-			return n.Name == name && n.State == v1beta1.NamespaceActive
-		}))
+		return t.labels[name] == holder.Name &&
+			(slices.Contains(listedBy(holder), name) || slices.ContainsFunc(holder.Status.Namespaces, func(n v1beta1.TenantNamespace) bool {
+				return n.Name == name && n.State == v1beta1.NamespaceActive
+			}))
 	}
 	return sure(namespace) && sure(holder.Spec.HomeNamespace)
 }
@@ -227,7 +228,9 @@ func (t *Tenants) ActiveNamespaces(tenant *v1beta1.Tenant, existing []corev1.Nam
 func (t *Tenants) Conflict(tenant *v1beta1.Tenant) string {
 	var taken []string
 	if other := t.overlaps[tenant.Name]; other != nil {
-		taken = append(taken, fmt.Sprintf("spec.namespacePrefix: %s overlaps with %s of Tenant %s, so it only counts for namespaces whose label names this Tenant: neither may begin with the other", tenant.Spec.NamespacePrefix, other.Spec.NamespacePrefix, other.Name))
+		taken = append(taken,
+			fmt.Sprintf("spec.namespacePrefix: %s overlaps with %s of Tenant %s, so it only counts for namespaces whose label names this Tenant: "+
+				"neither may begin with the other", tenant.Spec.NamespacePrefix, other.Spec.NamespacePrefix, other.Name))
 	}
 	for _, namespace := range listedBy(tenant) {
 		if holder := t.Holder(namespace); holder != nil && holder.Name != tenant.Name {

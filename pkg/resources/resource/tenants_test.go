@@ -24,17 +24,22 @@ func TestOneTenantHoldsANamespace(t *testing.T) {
 		holders map[string]string // "" for nobody
 	}{
 		"home, listed and prefix": {[]*v1beta1.Tenant{made(1, "iris", "iris", "iris-dev-", "shop")},
-			map[string]string{"iris": "iris", "shop": "iris", "iris-dev-a": "iris", "iris-dev-a-b": "iris", "iris-dev-": "", "iris-dev": "", "iris-development": "", "other": "", "": ""}},
+			map[string]string{"iris": "iris", "shop": "iris", "iris-dev-a": "iris", "iris-dev-a-b": "iris", "iris-dev-": "", "iris-dev": "", "iris-development": "",
+				"other": "", "": ""}},
 		"the older one keeps what two list": {[]*v1beta1.Tenant{made(2, "a", "a", "", "shop"), made(1, "b", "b", "", "shop")},
 			map[string]string{"shop": "b", "a": "a", "b": "b"}},
 		"of one age, the first by name": {[]*v1beta1.Tenant{made(1, "b", "b", "", "shop"), made(1, "a", "a", "", "shop")}, map[string]string{"shop": "a"}},
 		"listed beats a prefix, no matter who is older": {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "b", "", "team-x")},
 			map[string]string{"team-x": "b", "team-y": "a"}},
-		"a home namespace beats a prefix":               {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "team-b", "")}, map[string]string{"team-b": "b"}},
-		"prefixes that overlap: the older one's counts": {[]*v1beta1.Tenant{made(1, "a", "a", "iris-green-"), made(2, "b", "b", "iris-")}, map[string]string{"iris-green-x": "a", "iris-x": "", "b": "b"}},
-		"prefixes that overlap, the other way round":    {[]*v1beta1.Tenant{made(2, "a", "a", "iris-green-"), made(1, "b", "b", "iris-")}, map[string]string{"iris-green-x": "b", "iris-x": "b"}},
-		"prefixes that only look alike":                 {[]*v1beta1.Tenant{made(1, "a", "a", "iris-"), made(2, "b", "b", "iri-")}, map[string]string{"iris-x": "a", "iri-x": "b"}},
-		"a name that no namespace can have":             {[]*v1beta1.Tenant{made(1, "a", "a", "iris-")}, map[string]string{"ïris-x": ""}},
+		"a home namespace beats a prefix": {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "team-b", "")},
+			map[string]string{"team-b": "b"}},
+		"prefixes that overlap: the older one's counts": {[]*v1beta1.Tenant{made(1, "a", "a", "iris-green-"), made(2, "b", "b", "iris-")},
+			map[string]string{"iris-green-x": "a", "iris-x": "", "b": "b"}},
+		"prefixes that overlap, the other way round": {[]*v1beta1.Tenant{made(2, "a", "a", "iris-green-"), made(1, "b", "b", "iris-")},
+			map[string]string{"iris-green-x": "b", "iris-x": "b"}},
+		"prefixes that only look alike": {[]*v1beta1.Tenant{made(1, "a", "a", "iris-"), made(2, "b", "b", "iri-")},
+			map[string]string{"iris-x": "a", "iri-x": "b"}},
+		"a name that no namespace can have": {[]*v1beta1.Tenant{made(1, "a", "a", "iris-")}, map[string]string{"ïris-x": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := NewTenants(c.tenants)
@@ -64,13 +69,17 @@ func TestATenantSaysWhatAnotherHas(t *testing.T) {
 	older, younger := made(1, "a", "a", "iris-green-", "shop"), made(2, "b", "b", "iris-", "shop", "own")
 	all := NewTenants([]*v1beta1.Tenant{younger, older})
 	require.Empty(t, all.Conflict(older))
-	require.Equal(t, "spec.namespacePrefix: iris- overlaps with iris-green- of Tenant a, so it only counts for namespaces whose label names this Tenant: neither may begin with the other; namespace shop belongs to Tenant a, which is older", all.Conflict(younger))
+	require.Equal(t, "spec.namespacePrefix: iris- overlaps with iris-green- of Tenant a, so it only counts for namespaces whose label names this Tenant: "+
+		"neither may begin with the other; namespace shop belongs to Tenant a, which is older", all.Conflict(younger))
 	require.Same(t, older, all.Named("a"))
 	require.Nil(t, all.Named("c"))
-	existing := []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, {ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, {ObjectMeta: metav1.ObjectMeta{Name: "iris-x"}},
+	existing := []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, {ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "iris-x"}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "own", DeletionTimestamp: &metav1.Time{}}}}
-	require.Equal(t, []v1beta1.TenantNamespace{{Name: "b", State: v1beta1.NamespaceHome}, {Name: "own", State: v1beta1.NamespaceTerminating}, {Name: "shop", State: v1beta1.NamespaceConflict}},
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "b", State: v1beta1.NamespaceHome}, {Name: "own", State: v1beta1.NamespaceTerminating},
+		{Name: "shop", State: v1beta1.NamespaceConflict}},
 		all.Namespaces(younger, existing))
 	require.Equal(t, []string{"b"}, all.ActiveNamespaces(younger, existing))
-	require.Equal(t, []v1beta1.TenantNamespace{{Name: "a", State: v1beta1.NamespaceMissing}, {Name: "shop", State: v1beta1.NamespaceActive}}, all.Namespaces(older, existing))
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "a", State: v1beta1.NamespaceMissing}, {Name: "shop", State: v1beta1.NamespaceActive}},
+		all.Namespaces(older, existing))
 }

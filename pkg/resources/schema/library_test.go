@@ -54,8 +54,10 @@ func decoded(t require.TestingT, s sample) map[string]any {
 
 // values are what mistakes are made of.
 func values() []any {
-	return []any{nil, "", "x", "*", "**", "system:x", "0s", "5m", strings.Repeat("long ", 1000), int64(0), int64(-1), int64(5), int64(1 << 40), 1.5, true, []any{}, map[string]any{},
-		[]any{"a"}, []any{"a", "a"}, []any{"*", "b"}, []any{map[string]any{"name": "x"}}, []any{map[string]any{"name": "x"}, map[string]any{"name": "x"}}, map[string]any{"name": "x"}, map[string]any{"name": "x", "key": "y"},
+	return []any{nil, "", "x", "*", "**", "system:x", "0s", "5m", strings.Repeat("long ", 1000), int64(0), int64(-1), int64(5), int64(1 << 40), 1.5, true, []any{},
+		map[string]any{},
+		[]any{"a"}, []any{"a", "a"}, []any{"*", "b"}, []any{map[string]any{"name": "x"}}, []any{map[string]any{"name": "x"}, map[string]any{"name": "x"}},
+		map[string]any{"name": "x"}, map[string]any{"name": "x", "key": "y"},
 		map[string]any{"a": "b"}, map[string]any{"inline": "x"}, "Require", "Cosign", "Notation", "Namespace", "ServiceAccount", "2026-12-31T18:00:00Z"}
 }
 

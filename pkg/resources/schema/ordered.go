@@ -43,10 +43,12 @@ func (p place) check(found *validate.Result) {
 		return later(func(value any) { below = append(below, place{name, path, of, value}) })
 	}
 	own := validate.NewSchemaValidator(p.of, nil, p.path, strfmt.Default, func(o *validate.SchemaValidatorOptions) {
-		o.NewValidatorForField = func(name string, of *spec.Schema, _ any, path string, _ strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
+		o.NewValidatorForField = func(name string, of *spec.Schema, _ any, path string, _ strfmt.Registry,
+			_ ...validate.Option) validate.ValueValidator {
 			return at(name, of, path)
 		}
-		o.NewValidatorForIndex = func(_ int, of *spec.Schema, _ any, path string, _ strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
+		o.NewValidatorForIndex = func(_ int, of *spec.Schema, _ any, path string, _ strfmt.Registry,
+			_ ...validate.Option) validate.ValueValidator {
 			return at("", of, path)
 		}
 	}).Validate(p.value).Errors

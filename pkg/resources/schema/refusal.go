@@ -197,7 +197,8 @@ func FaultOf(e *field.Error) Fault {
 	case field.ErrorTypeRequired:
 		f.Message, f.Fix = "it is missing", "add it"
 	case field.ErrorTypeNotSupported:
-		f.Message, f.Fix = fmt.Sprintf("%q is not supported", fmt.Sprint(e.BadValue)), "use one of "+strings.TrimPrefix(e.Detail, "supported values: ")
+		f.Message, f.Fix = fmt.Sprintf("%q is not supported", fmt.Sprint(e.BadValue)),
+			"use one of "+strings.TrimPrefix(e.Detail, "supported values: ")
 	case field.ErrorTypeDuplicate:
 		f.Message, f.Fix = "it is given twice", "remove one"
 	case field.ErrorTypeTooLong, field.ErrorTypeTooMany:

@@ -153,9 +153,11 @@ func prepare(file string) (*Schema, error) {
 		return nil, errors.New("it has several versions")
 	}
 	version := definition.Spec.Versions[0]
-	made := &Schema{apiVersion: definition.Spec.Group + "/" + version.Name, Namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped}
+	made := &Schema{apiVersion: definition.Spec.Group + "/" + version.Name,
+		Namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped}
 	var properties apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &properties, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &properties,
+		nil); err != nil {
 		return nil, err
 	}
 	if made.structural, err = schema.NewStructural(&properties); err != nil {
@@ -176,7 +178,8 @@ func (s *Schema) Validate(ctx context.Context, object map[string]any) (unknown [
 	unknown = pruning.PruneWithOptions(object, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	delete(object, "status")
 	defaulting.Default(object, s.structural)
-	errs = inOrder(validation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, s.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata")))
+	errs = inOrder(validation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, s.Namespaced,
+		validation.NameIsDNSSubdomain, field.NewPath("metadata")))
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object, ordered{s.values})...)
 	errs = append(errs, inOrder(listtype.ValidateListSetsAndMaps(nil, s.structural, object))...)
 	unknown = slices.DeleteFunc(unknown, func(path string) bool {

@@ -83,11 +83,12 @@ func TestRefusesWithFieldAndFix(t *testing.T) {
 	const keys = "type: Cosign, cosign: {keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}"
 	set := schema.Embedded()
 	for name, c := range map[string]struct{ kind, spec, text string }{
-		"enum":           {"Verifier", "{type: Other}", `spec.type: "Other" is not supported; use one of `},
-		"required":       {"VerificationPolicy", "{rules: [{action: Deny}]}", "spec.rules[0].images: it is missing; add it"},
-		"one-of":         {"Verifier", "{type: Cosign, cosign: {}}", "spec.cosign: exactly one of the fields in [keys keyless] must be set"},
-		"empty list":     {"Verifier", "{images: [], " + keys + "}", "spec.images: must have at least 1 entry; add one"},
-		"no requirement": {"VerificationPolicy", "{rules: [{images: ['**'], require: []}]}", "spec.rules[0].require: must have at least 1 entry; add one, or for images that need no check write action: Allow"},
+		"enum":       {"Verifier", "{type: Other}", `spec.type: "Other" is not supported; use one of `},
+		"required":   {"VerificationPolicy", "{rules: [{action: Deny}]}", "spec.rules[0].images: it is missing; add it"},
+		"one-of":     {"Verifier", "{type: Cosign, cosign: {}}", "spec.cosign: exactly one of the fields in [keys keyless] must be set"},
+		"empty list": {"Verifier", "{images: [], " + keys + "}", "spec.images: must have at least 1 entry; add one"},
+		"no requirement": {"VerificationPolicy", "{rules: [{images: ['**'], require: []}]}",
+			"spec.rules[0].require: must have at least 1 entry; add one, or for images that need no check write action: Allow"},
 		"too many":       {"Verifier", "{images: [" + strings.TrimSuffix(strings.Repeat("a,", 300), ",") + "], " + keys + "}", "; shorten it"},
 		"no time":        {"Exception", "{images: [r.example.com/a], until: soon, reason: r, approvedBy: a, owner: o}", `"soon" is not a time in RFC 3339`},
 		"several faults": {"Verifier", "{type: Other, images: []}", "(and 1 more)"},
@@ -103,20 +104,30 @@ func TestRefusesWithFieldAndFix(t *testing.T) {
 func TestSaysInTheWordsOfCompileWhatIsNoImageAndNoHost(t *testing.T) {
 	const hex = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	for name, c := range map[string]struct{ kind, spec, text string }{
-		"no host":             {"VerificationPolicy", "{rules: [{images: ['**', acme/app], action: Allow}]}", `spec.rules[0].images[1]: image pattern "acme/app": "acme" is not a registry host (no dot, no port); for Docker Hub write "docker.io/acme/app"`},
-		"a scheme":            {"Verifier", "{images: ['https://ghcr.io/x'], type: Cosign, cosign: {keys: {inline: x}}}", `spec.images[0]: image pattern "https://ghcr.io/x": host "https:": it has a scheme; leave out https://`},
-		"a slash at the end":  {"VerificationPolicy", "{rules: [{images: [ghcr.io/acme/], action: Allow}]}", "it is empty; remove the slash"},
-		"capitals":            {"VerificationPolicy", "{rules: [{images: [ghcr.io/Acme], action: Allow}]}", "repositories are lower case"},
-		"stars in a word":     {"VerificationPolicy", "{rules: [{images: ['ghcr.io/acme**'], action: Allow}]}", `"**" must stand alone between slashes`},
-		"a digest of a rule":  {"VerificationPolicy", "{rules: [{images: ['ghcr.io/acme@sha256:" + hex + "'], action: Allow}]}", "patterns match no tags and digests; remove it"},
-		"a tag of exceptions": {"Exception", "{until: '2026-12-31T18:00:00Z', reason: r, images: ['ghcr.io/acme:v1@sha256:" + hex + "']}", "must be host/repository@sha256:… without a tag"},
-		"another digest":      {"Exception", "{until: '2026-12-31T18:00:00Z', reason: r, images: ['ghcr.io/acme@sha256:0']}", `spec.images[0]: image reference "ghcr.io/acme@sha256:0" is not valid`},
-		"a registry's scheme": {"Store", "{registries: ['https://ghcr.io']}", `spec.registries[0]: registry "https://ghcr.io" is not a host or host:port (no scheme, no path): it has a scheme; leave out https://`},
-		"a registry's path":   {"Store", "{registries: [ghcr.io/acme]}", `spec.registries[0]: registry "ghcr.io/acme" is not a host or host:port`},
-		"a mirror's host":     {"Store", "{registries: [ghcr.io], mirrors: [{host: mirror}]}", `spec.mirrors[0].host: registry "mirror" is not a registry host: it needs a dot or a port`},
-		"a mirror's path":     {"Store", "{registries: [ghcr.io], mirrors: [{host: m.example.com, path: '{tag}'}]}", `spec.mirrors[0].path: "{tag}" has a placeholder other than`},
-		"evidence at a host":  {"Store", "{registries: [ghcr.io], evidence: {repositories: [{repository: e.example.com}]}}", `spec.evidence.repositories[0].repository: "e.example.com" has no path; write host/path`},
-		"evidence elsewhere":  {"Store", "{registries: [ghcr.io], evidence: {repositories: [{repository: acme/sigs}]}}", `spec.evidence.repositories[0].repository: registry "acme" is not a registry host`},
+		"no host": {"VerificationPolicy", "{rules: [{images: ['**', acme/app], action: Allow}]}",
+			`spec.rules[0].images[1]: image pattern "acme/app": "acme" is not a registry host (no dot, no port); for Docker Hub write "docker.io/acme/app"`},
+		"a scheme": {"Verifier", "{images: ['https://ghcr.io/x'], type: Cosign, cosign: {keys: {inline: x}}}",
+			`spec.images[0]: image pattern "https://ghcr.io/x": host "https:": it has a scheme; leave out https://`},
+		"a slash at the end": {"VerificationPolicy", "{rules: [{images: [ghcr.io/acme/], action: Allow}]}", "it is empty; remove the slash"},
+		"capitals":           {"VerificationPolicy", "{rules: [{images: [ghcr.io/Acme], action: Allow}]}", "repositories are lower case"},
+		"stars in a word":    {"VerificationPolicy", "{rules: [{images: ['ghcr.io/acme**'], action: Allow}]}", `"**" must stand alone between slashes`},
+		"a digest of a rule": {"VerificationPolicy", "{rules: [{images: ['ghcr.io/acme@sha256:" + hex + "'], action: Allow}]}",
+			"patterns match no tags and digests; remove it"},
+		"a tag of exceptions": {"Exception", "{until: '2026-12-31T18:00:00Z', reason: r, images: ['ghcr.io/acme:v1@sha256:" + hex + "']}",
+			"must be host/repository@sha256:… without a tag"},
+		"another digest": {"Exception", "{until: '2026-12-31T18:00:00Z', reason: r, images: ['ghcr.io/acme@sha256:0']}",
+			`spec.images[0]: image reference "ghcr.io/acme@sha256:0" is not valid`},
+		"a registry's scheme": {"Store", "{registries: ['https://ghcr.io']}", `spec.registries[0]: registry "https://ghcr.io" is not a host or host:port (no ` +
+			`scheme, no path): it has a scheme; leave out https://`},
+		"a registry's path": {"Store", "{registries: [ghcr.io/acme]}", `spec.registries[0]: registry "ghcr.io/acme" is not a host or host:port`},
+		"a mirror's host": {"Store", "{registries: [ghcr.io], mirrors: [{host: mirror}]}",
+			`spec.mirrors[0].host: registry "mirror" is not a registry host: it needs a dot or a port`},
+		"a mirror's path": {"Store", "{registries: [ghcr.io], mirrors: [{host: m.example.com, path: '{tag}'}]}",
+			`spec.mirrors[0].path: "{tag}" has a placeholder other than`},
+		"evidence at a host": {"Store", "{registries: [ghcr.io], evidence: {repositories: [{repository: e.example.com}]}}",
+			`spec.evidence.repositories[0].repository: "e.example.com" has no path; write host/path`},
+		"evidence elsewhere": {"Store", "{registries: [ghcr.io], evidence: {repositories: [{repository: acme/sigs}]}}",
+			`spec.evidence.repositories[0].repository: registry "acme" is not a registry host`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, "apiVersion: landwaiter.dev/v1beta1\nkind: "+c.kind+"\nmetadata: {name: x, namespace: team-a}\nspec: "+c.spec)
@@ -145,7 +156,8 @@ func TestSaysWhatToWriteInPlaceOfAWrongType(t *testing.T) {
 
 func TestAClusterKindHasNoNamespace(t *testing.T) {
 	s := read(t, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: x, namespace: team-a}\nspec: {defaultAction: Allow}")
-	require.EqualError(t, schema.Embedded().RefusesText(t.Context(), s.kind, s.text), "metadata.namespace: this kind is cluster-scoped and has no namespace; remove it")
+	require.EqualError(t, schema.Embedded().RefusesText(t.Context(), s.kind, s.text),
+		"metadata.namespace: this kind is cluster-scoped and has no namespace; remove it")
 }
 
 // What is below a node of the wrong type is no fault of its own.
@@ -300,7 +312,8 @@ func TestALargeObjectIsRefusedForSomeOfItsMistakes(t *testing.T) {
 				copy(names[10:], names[:10])
 			}
 		}, []string{"spec.rules[0].require[0].anyOf[10]: it is given twice", "(and 99 more)"}},
-		"an unknown action": {func(s *v1beta1.VerificationPolicySpec) { s.Rules[63].Action = "Perhaps" }, []string{`spec.rules[63].action: "Perhaps" is not supported`}},
+		"an unknown action": {func(s *v1beta1.VerificationPolicySpec) { s.Rules[63].Action = "Perhaps" },
+			[]string{`spec.rules[63].action: "Perhaps" is not supported`}},
 	} {
 		err := schema.Embedded().Refuses(t.Context(), policy(c.change))
 		if len(c.says) == 0 {
@@ -326,28 +339,33 @@ func TestErrorsAreInTheOrderOfTheObject(t *testing.T) {
 	require.NoError(t, err)
 	for range 20 {
 		_, errs := kind.Validate(t.Context(), decoded(t, s))
-		require.Equal(t, []string{"spec.defaultAction", "spec.rules[10].action", "spec.rules[10].images[0]", "spec.rules[10].images[1]", "spec.rules[11].images", "spec.rules[11].action", "spec.tags"}, paths(errs))
+		require.Equal(t, []string{"spec.defaultAction", "spec.rules[10].action", "spec.rules[10].images[0]", "spec.rules[10].images[1]", "spec.rules[11].images",
+			"spec.rules[11].action", "spec.tags"}, paths(errs))
 	}
 	a := field.NewPath("a")
 	require.Equal(t, []string{"a", "a[2]", "a[2].b", "a[10]", "a.b", "ab"}, paths(schema.InOrder(field.ErrorList{
-		field.Invalid(field.NewPath("ab"), nil, ""), field.Invalid(a.Index(10), nil, ""), field.Invalid(a.Index(2).Child("b"), nil, ""), field.Invalid(a.Index(2), nil, ""), field.Invalid(a.Child("b"), nil, ""), field.Invalid(a, nil, "")})))
+		field.Invalid(field.NewPath("ab"), nil, ""), field.Invalid(a.Index(10), nil, ""), field.Invalid(a.Index(2).Child("b"), nil, ""),
+		field.Invalid(a.Index(2), nil, ""), field.Invalid(a.Child("b"), nil, ""), field.Invalid(a, nil, "")})))
 }
 
 // Whatever the program reads as a pattern, the CRDs let in.
 func TestImagePatternsWithoutTagsAreAccepted(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0", 64)
 	for text, accepted := range map[string][2]bool{ // by rules, and by exceptions
-		"**": {true, true}, "r.example.com/**": {true, true}, "*.example.com/app": {true, true}, "localhost:5000/a/b": {true, true}, "[::1]:5000/a": {}, "acme/app": {}, "r.example.com/": {}, "docker.io/nginx": {true, true},
+		"**": {true, true}, "r.example.com/**": {true, true}, "*.example.com/app": {true, true}, "localhost:5000/a/b": {true, true}, "[::1]:5000/a": {},
+		"acme/app": {}, "r.example.com/": {}, "docker.io/nginx": {true, true},
 		"r.example.com/app:v1": {}, "r.example.com:5000/app:v1": {}, "nginx": {}, "nginx:1.2": {}, "r.example.com/app:v1" + digest: {},
 		"r.example.com/app" + digest: {false, true}, "nginx" + digest: {false, true}, "r.example.com:5000/app" + digest: {false, true},
 	} {
-		policy := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}, Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Images: []string{text}, Action: v1beta1.RuleActionAllow}}}}
+		policy := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"},
+			Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Images: []string{text}, Action: v1beta1.RuleActionAllow}}}}
 		err := schema.Embedded().Refuses(t.Context(), policy)
 		require.Equal(t, accepted[0], err == nil, "%s: %v", text, err)
 		if strings.HasSuffix(text, ":v1") {
 			require.ErrorContains(t, err, "patterns match no tags and digests; remove it", "as check says")
 		}
-		exception := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}, Spec: v1beta1.ExceptionSpec{Until: "2026-12-31T18:00:00Z", Reason: "r", Images: []string{text}}}
+		exception := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"},
+			Spec: v1beta1.ExceptionSpec{Until: "2026-12-31T18:00:00Z", Reason: "r", Images: []string{text}}}
 		err = schema.Embedded().Refuses(t.Context(), exception)
 		require.Equal(t, accepted[1], err == nil, "%s: %v", text, err)
 	}

@@ -72,7 +72,9 @@ func ofTwoTenants(t *testing.T, host string, more ...v1beta1.Object) resource.Ob
 	keys.Spec.Type, keys.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, string(key.PEM)
 	signed := &v1beta1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: "signed"}}
 	signed.Spec.Type = v1beta1.VerifierTypeCosign
-	signed.Spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+	signed.Spec.Cosign = &v1beta1.CosignVerifier{
+		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}},
+			TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris-0", NamespacePrefix: "iris-"}}
 	lily := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "lily"}, Spec: v1beta1.TenantSpec{HomeNamespace: "lily"}}
 	o := resource.Objects{Resources: append([]v1beta1.Object{store, keys, signed, iris, lily}, more...)}
@@ -180,7 +182,8 @@ func TestFiftyNamespacesOfATenantHaveOnePaceAtRegistries(t *testing.T) {
 }
 
 func TestAQuotaOfATenantIsOneForAllOfItsNamespaces(t *testing.T) {
-	quota := &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.ClusterQuotaSpec{Tenants: []string{"iris"}, RegistryRequestsPerSecond: 3}}
+	quota := &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "iris"},
+		Spec: v1beta1.ClusterQuotaSpec{Tenants: []string{"iris"}, RegistryRequestsPerSecond: 3}}
 	r := newAsked(t, nil)
 	s := applied(t, service.Options{Registry: registry.Options{PerSecond: 1000}}, ofTwoTenants(t, r.host, quota))
 	r.paced(t, s, 3)

@@ -62,7 +62,8 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	set := &service.Set{}
 	allowAll := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "lax"}}
 	allowAll.Spec.DefaultAction = v1beta1.DefaultActionAllow
-	snapshot, _ := resolve.Empty(outside()).Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1beta1.Object{allowAll}}), nil)
+	snapshot, _ := resolve.Empty(outside()).
+		Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1beta1.Object{allowAll}}), nil)
 	set.Swap(snapshot)
 	asked := 0
 	answer := func(verify.Namespace) (bool, error) { return false, nil }
@@ -107,7 +108,8 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 
 		answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
 			strict := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
-			next, _ := snapshot.Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}).Only(n), nil)
+			next, _ := snapshot.Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}).
+				Only(n), nil)
 			time.AfterFunc(time.Millisecond, func() { set.Swap(next) })
 			return true, nil
 		}
@@ -122,7 +124,8 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 	decider := service.NewDecider(set, verify.NewEngine(nothing{}, func() time.Time { return now }, verify.Options{}), service.AnyNamespace{})
 	exception := func(pattern string, mandatory bool) v1beta1.Object {
 		x := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix", CreationTimestamp: metav1.NewTime(now)}}
-		x.Spec.Until, x.Spec.Reason, x.Spec.Images, x.Spec.Namespaces, x.Spec.OverrideMandatory = "2026-11-22T14:00:00Z", "OPS-1", []string{pattern}, []string{"team-a"}, mandatory
+		x.Spec.Until, x.Spec.Reason, x.Spec.Images, x.Spec.Namespaces, x.Spec.OverrideMandatory = "2026-11-22T14:00:00Z", "OPS-1", []string{pattern},
+			[]string{"team-a"}, mandatory
 		return x
 	}
 	generations := func(annotations map[string]string, resources ...v1beta1.Object) [2]string {
@@ -130,15 +133,18 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 		team.Annotations = annotations
 		o := outside()
 		o.Exceptions = resource.ExceptionLimits{Max: 24 * time.Hour, BreakGlass: 24 * time.Hour}
-		snapshot, problems := resolve.Empty(o).Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{team, namespace("team-b", "2")}, Resources: resources}), nil)
+		snapshot, problems := resolve.Empty(o).
+			Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{team, namespace("team-b", "2")}, Resources: resources}), nil)
 		require.Empty(t, problems)
 		set.Swap(snapshot)
 		return [2]string{decider.Generation("team-a"), decider.Generation("team-b")}
 	}
-	open := map[string]string{v1beta1.AnnotationBreakGlassFrom: "2026-11-22T11:00:00Z", v1beta1.AnnotationBreakGlassUntil: "2026-11-22T14:00:00Z", v1beta1.AnnotationBreakGlassReason: "outage"}
+	open := map[string]string{v1beta1.AnnotationBreakGlassFrom: "2026-11-22T11:00:00Z", v1beta1.AnnotationBreakGlassUntil: "2026-11-22T14:00:00Z",
+		v1beta1.AnnotationBreakGlassReason: "outage"}
 	var seen []string
 	none := generations(nil)
-	for _, got := range [][2]string{none, generations(nil, exception("r.example.com/a", false)), generations(nil, exception("r.example.com/b", false)), generations(nil, exception("r.example.com/b", true)), generations(open)} {
+	for _, got := range [][2]string{none, generations(nil, exception("r.example.com/a", false)), generations(nil, exception("r.example.com/b", false)),
+		generations(nil, exception("r.example.com/b", true)), generations(open)} {
 		require.NotContains(t, seen, got[0])
 		require.Equal(t, none[1], got[1], "it is nothing to other namespaces")
 		seen = append(seen, got[0])
@@ -162,17 +168,22 @@ func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
 	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), finder(func(verify.Namespace) (bool, error) { return false, nil }))
 	require.Equal(t, verify.Namespace("iris-dev-1").Account(), decider.Account("iris-dev-1"), "nothing is known yet")
 	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-dev-"}}
-	snapshot, _ := resolve.Empty(outside()).Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}), nil)
+	snapshot, _ := resolve.Empty(outside()).
+		Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}), nil)
 	set.Swap(snapshot)
-	for name, want := range map[verify.Namespace]verify.Account{"iris": "tenant/green", "iris-dev-1": "tenant/green", "rose": "namespace/rose", verify.Cluster: "namespace/-"} {
+	for name, want := range map[verify.Namespace]verify.Account{"iris": "tenant/green", "iris-dev-1": "tenant/green", "rose": "namespace/rose",
+		verify.Cluster: "namespace/-"} {
 		require.Equal(t, want, decider.Account(name), name)
 	}
 }
 
 func TestWhatNoPolicyCausedIsForTheAdminsOfTheTeam(t *testing.T) {
 	set := &service.Set{}
-	tenant := &v1beta1.Tenant{TypeMeta: metav1.TypeMeta{Kind: v1beta1.KindTenant}, ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{Contact: "#iris", HomeNamespace: "iris"}}
-	snapshot, _ := resolve.Empty(outside()).Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1"), namespace("other", "2")}, Resources: []v1beta1.Object{tenant}}), nil)
+	tenant := &v1beta1.Tenant{TypeMeta: metav1.TypeMeta{Kind: v1beta1.KindTenant}, ObjectMeta: metav1.ObjectMeta{Name: "iris"},
+		Spec: v1beta1.TenantSpec{Contact: "#iris", HomeNamespace: "iris"}}
+	snapshot, _ := resolve.Empty(outside()).
+		Next(resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1"), namespace("other", "2")}, Resources: []v1beta1.Object{tenant}}),
+			nil)
 	set.Swap(snapshot)
 	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), service.AnyNamespace{})
 	for _, name := range []string{"", policy.ObjectRef{}.String()} {

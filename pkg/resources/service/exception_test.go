@@ -26,7 +26,8 @@ func TestNothingOfAnExceptionIsInRedis(t *testing.T) {
 	ref, err := image.Parse(e.Registry.Host() + "/shared/app:v1")
 	require.NoError(t, err)
 	replica := func(until time.Time) *service.Service {
-		text := fmt.Sprintf("apiVersion: landwaiter.dev/v1beta1\nkind: ClusterException\nmetadata: {name: x, creationTimestamp: %q}\nspec: {images: [%s/shared/app], namespaces: [team-b], until: %q, reason: OPS-1}\n",
+		text := fmt.Sprintf("apiVersion: landwaiter.dev/v1beta1\nkind: ClusterException\nmetadata: {name: x, creationTimestamp: %q}\nspec: {images: "+
+			"[%s/shared/app], namespaces: [team-b], until: %q, reason: OPS-1}\n",
 			time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), e.Registry.Host(), until.UTC().Format(time.RFC3339))
 		require.NoError(t, os.WriteFile(filepath.Join(resources, "exception.yaml"), []byte(text), 0o600))
 		s, _, err := service.Load(t.Context(), resources, shared)

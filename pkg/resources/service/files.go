@@ -47,7 +47,8 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 	})
 	slices.Sort(loaded.Namespaces)
 	if dir != "" && objects.CountResources() == 0 {
-		return nil, Loaded{}, fmt.Errorf("no resources: the files in %s have none of landwaiter.dev; objects of other kinds: %d", dir, loaded.Ignored)
+		return nil, Loaded{},
+			fmt.Errorf("no resources: the files in %s have none of landwaiter.dev; objects of other kinds: %d", dir, loaded.Ignored)
 	}
 	s, compiling, err := Open(ctx, objects, options)
 	loaded.Problems = distinct(problems, compiling)

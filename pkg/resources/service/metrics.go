@@ -19,7 +19,8 @@ import (
 func (s *Service) Register(metrics *prometheus.Registry) {
 	s.registerMemory(metrics)
 	s.registerRedis(metrics)
-	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(s.set, s.namespaces, time.Now))
+	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait,
+		newResources(s.set, s.namespaces, time.Now))
 }
 
 // counted registers a counter whose value is stored elsewhere.
@@ -39,7 +40,8 @@ func (s *Service) registerMemory(metrics *prometheus.Registry) {
 		return
 	}
 	const lookups, evictions = "cache_lookups_total", "cache_evictions_total"
-	for kind, memory := range map[verify.Kind]*cache.Memory{verify.KindVerdict: s.memory, verify.KindTag: s.memory, verify.KindEvidence: s.evidence} {
+	for kind, memory := range map[verify.Kind]*cache.Memory{verify.KindVerdict: s.memory, verify.KindTag: s.memory,
+		verify.KindEvidence: s.evidence} {
 		stats := memory.Stats(kind)
 		labeled := func(name, value string) prometheus.Labels {
 			return prometheus.Labels{"kind": string(kind), name: value}
@@ -47,13 +49,16 @@ func (s *Service) registerMemory(metrics *prometheus.Registry) {
 		const helpLookups = "Lookups in the memory of this replica, by kind of entry and outcome."
 		counted(metrics, &stats.Hits, lookups, helpLookups, labeled("outcome", "hit"))
 		counted(metrics, &stats.Misses, lookups, helpLookups, labeled("outcome", "miss"))
-		const helpEvictions = "Entries that left memory before they expired: because all of it (memory), or its quota owner's share of it (share), was used up."
+		const helpEvictions = "Entries that left memory before they expired: because all of it (memory), or its quota owner's share of it " +
+			"(share), was used up."
 		counted(metrics, &stats.Overflowed, evictions, helpEvictions, labeled("reason", "memory"))
 		counted(metrics, &stats.OverShare, evictions, helpEvictions, labeled("reason", "share"))
 		measured(metrics, stats.Entries.Load, "cache_entries", "Entries in memory.", prometheus.Labels{"kind": string(kind)})
-		measured(metrics, stats.Bytes.Load, "cache_bytes", "Bytes of memory that entries take, estimated.", prometheus.Labels{"kind": string(kind)})
+		measured(metrics, stats.Bytes.Load, "cache_bytes", "Bytes of memory that entries take, estimated.",
+			prometheus.Labels{"kind": string(kind)})
 	}
-	measured(metrics, s.memory.Size, "cache_limit_bytes", "Bytes of memory that verdicts and tags together may take: --limit cache-bytes. Evidence may take half as much.", nil)
+	measured(metrics, s.memory.Size, "cache_limit_bytes", "Bytes of memory that verdicts and tags together may take: --limit cache-bytes. "+
+		"Evidence may take half as much.", nil)
 }
 
 func (s *Service) registerRedis(metrics *prometheus.Registry) {
@@ -65,7 +70,8 @@ func (s *Service) registerRedis(metrics *prometheus.Registry) {
 		"skipped": &stats.Skipped, "dropped": &stats.Dropped, "unopened": &stats.Unopened} {
 		counted(metrics, value, "redis_commands_total", "Commands to Redis by outcome. With --redis-url.", prometheus.Labels{"outcome": outcome})
 	}
-	counted(metrics, &stats.RoundTrips, "redis_round_trips_total", "Round trips to Redis for reads; those of one request travel together. With --redis-url.", nil)
+	counted(metrics, &stats.RoundTrips, "redis_round_trips_total", "Round trips to Redis for reads; those of one request travel together. "+
+		"With --redis-url.", nil)
 }
 
 // otherLabel is the label of all values beyond a limit. A namespace of that name shares its
@@ -92,7 +98,8 @@ func newRequests(namespace func(verify.Namespace) string) *requests {
 	buckets := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 	return &requests{known: map[string]struct{}{}, namespace: namespace,
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_registry_requests_total",
-			Help: "Requests to registries by the part of a verification that they were for, and outcome."}, []string{"registry", "stage", "outcome"}),
+			Help: "Requests to registries by the part of a verification that they were for, and outcome."},
+			[]string{"registry", "stage", "outcome"}),
 		byNamespace: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_registry_namespace_requests_total",
 			Help: "Requests to registries by the namespace that they were made for, and outcome."}, []string{"namespace", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "landwaiter_registry_request_duration_seconds", Buckets: buckets,

@@ -41,7 +41,8 @@ func broken(t *testing.T, o *resource.Objects, namespace string) {
 
 func TestResourcesThatAreNotReadyAreCountedByKindAndNamespace(t *testing.T) {
 	s, metrics := registered(t)
-	require.Equal(t, 0, testutil.CollectAndCount(newResources(s.set, s.namespaces, time.Now), "landwaiter_resources"), "nothing is known before the first snapshot")
+	require.Equal(t, 0, testutil.CollectAndCount(newResources(s.set, s.namespaces, time.Now), "landwaiter_resources"),
+		"nothing is known before the first snapshot")
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP landwaiter_resources_loaded_timestamp_seconds When a change of resources last came into force, in Unix time; 0 before the first.
 # TYPE landwaiter_resources_loaded_timestamp_seconds gauge
@@ -55,17 +56,22 @@ landwaiter_resources_loaded_timestamp_seconds 0
 	s.Apply(t.Context(), o)
 	require.WithinRange(t, s.set.Changed(), before, time.Now())
 	var want strings.Builder
-	want.WriteString("# HELP landwaiter_resources_not_ready Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.\n# TYPE landwaiter_resources_not_ready gauge\n")
+	want.WriteString("# HELP landwaiter_resources_not_ready Resources whose condition Ready is False: what depends on them is denied. Namespaces without any " +
+		"have no series.\n# TYPE landwaiter_resources_not_ready gauge\n")
 	for _, kind := range v1beta1.Kinds() {
 		if !kind.Namespaced {
 			fmt.Fprintf(&want, "landwaiter_resources_not_ready{kind=%q,namespace=\"-\"} 0\n", kind.Name)
 		}
 	}
-	want.WriteString("landwaiter_resources_not_ready{kind=\"TrustStore\",namespace=\"team-a\"} 1\n# HELP landwaiter_namespaces Namespaces that resources are compiled for.\n# TYPE landwaiter_namespaces gauge\nlandwaiter_namespaces 2\n")
+	want.WriteString("landwaiter_resources_not_ready{kind=\"TrustStore\",namespace=\"team-a\"} 1\n# HELP landwaiter_namespaces Namespaces that resources are " +
+		"compiled for.\n# TYPE landwaiter_namespaces gauge\nlandwaiter_namespaces 2\n")
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(want.String()), "landwaiter_resources_not_ready", "landwaiter_namespaces"))
 	require.Equal(t, len(v1beta1.Kinds()), testutil.CollectAndCount(newResources(s.set, s.namespaces, time.Now), "landwaiter_resources"))
 	s.Apply(t.Context(), resource.Objects{})
-	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader("# HELP landwaiter_namespaces Namespaces that resources are compiled for.\n# TYPE landwaiter_namespaces gauge\nlandwaiter_namespaces 0\n"), "landwaiter_namespaces"))
+	require.NoError(t,
+		testutil.GatherAndCompare(metrics,
+			strings.NewReader("# HELP landwaiter_namespaces Namespaces that resources are compiled for.\n# TYPE landwaiter_namespaces gauge\nlandwaiter_namespaces 0\n"),
+			"landwaiter_namespaces"))
 }
 
 // until returns a trust store with a certificate that ends at a moment.
@@ -154,7 +160,8 @@ func TestNamespacesPastTheLimitHaveNoSeriesOfTheirOwn(t *testing.T) {
 func TestOnlySoManyRegistriesHaveSeriesOfTheirOwn(t *testing.T) {
 	s, _ := registered(t)
 	for i := range 10 * maxRegistryLabels {
-		s.requests.observe(registry.Exchange{Registry: fmt.Sprintf("r%d.example.com", i), Stage: registry.StageList, Outcome: registry.OutcomeOK, Duration: time.Second})
+		s.requests.observe(registry.Exchange{Registry: fmt.Sprintf("r%d.example.com", i), Stage: registry.StageList, Outcome: registry.OutcomeOK,
+			Duration: time.Second})
 		s.requests.observe(registry.Exchange{Stage: registry.StageList, Outcome: registry.OutcomeOK, Duration: time.Second})
 	}
 	require.Equal(t, maxRegistryLabels+1, testutil.CollectAndCount(s.requests.count))

@@ -66,7 +66,8 @@ func TestANamespaceHasTheClusterQuotaOfItsQuotaOwner(t *testing.T) {
 	s, _ := registered(t)
 	require.Empty(t, s.Quota("shop"), "nothing is known before the first snapshot")
 	o := declared("shop", "shop-web", "shop-batch", "alone")
-	o.Resources = append(o.Resources, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: v1beta1.TenantSpec{HomeNamespace: "shop", Namespaces: []string{"shop-web", "shop-batch"}}})
+	o.Resources = append(o.Resources,
+		&v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: v1beta1.TenantSpec{HomeNamespace: "shop", Namespaces: []string{"shop-web", "shop-batch"}}})
 	for name, spec := range map[string]v1beta1.ClusterQuotaSpec{
 		"gold":  {Tenants: []string{"shop"}, MaxInFlight: 64},
 		"night": {Namespaces: []string{"shop-batch"}, MaxInFlight: 32},
@@ -75,7 +76,8 @@ func TestANamespaceHasTheClusterQuotaOfItsQuotaOwner(t *testing.T) {
 	}
 	o.Broken = append(o.Broken, resource.Broken{Source: policy.ObjectRef{Kind: "ClusterQuota", Name: "broken"}, Err: errors.New("why")})
 	s.Apply(t.Context(), o)
-	for namespace, want := range map[verify.Namespace]string{"shop": "gold", "shop-web": "gold", "shop-batch": "night", "alone": "", "made-up": "", verify.Cluster: ""} {
+	for namespace, want := range map[verify.Namespace]string{"shop": "gold", "shop-web": "gold", "shop-batch": "night", "alone": "", "made-up": "",
+		verify.Cluster: ""} {
 		require.Equal(t, want, s.Quota(namespace), namespace)
 	}
 }
@@ -83,11 +85,14 @@ func TestANamespaceHasTheClusterQuotaOfItsQuotaOwner(t *testing.T) {
 func TestRequestsToRegistriesAreCountedByNamespace(t *testing.T) {
 	s, _ := registered(t)
 	s.Apply(t.Context(), declared("team-a"))
-	for namespace, outcome := range map[verify.Namespace]registry.Outcome{"team-a": registry.OutcomeForbidden, "made-up": registry.OutcomeOK, verify.Cluster: registry.OutcomeOK} {
+	for namespace, outcome := range map[verify.Namespace]registry.Outcome{"team-a": registry.OutcomeForbidden, "made-up": registry.OutcomeOK,
+		verify.Cluster: registry.OutcomeOK} {
 		s.requests.observe(registry.Exchange{Namespace: namespace, Stage: registry.StageList, Outcome: outcome})
 	}
-	const head = "# HELP landwaiter_registry_namespace_requests_total Requests to registries by the namespace that they were made for, and outcome.\n# TYPE landwaiter_registry_namespace_requests_total counter\n"
-	require.NoError(t, testutil.CollectAndCompare(s.requests.byNamespace, strings.NewReader(head+`landwaiter_registry_namespace_requests_total{namespace="-",outcome="ok"} 1
+	const head = "# HELP landwaiter_registry_namespace_requests_total Requests to registries by the namespace that they were made for, and outcome.\n# TYPE " +
+		"landwaiter_registry_namespace_requests_total counter\n"
+	require.NoError(t,
+		testutil.CollectAndCompare(s.requests.byNamespace, strings.NewReader(head+`landwaiter_registry_namespace_requests_total{namespace="-",outcome="ok"} 1
 landwaiter_registry_namespace_requests_total{namespace="other",outcome="ok"} 1
 landwaiter_registry_namespace_requests_total{namespace="team-a",outcome="forbidden"} 1
 `)))
@@ -98,13 +103,15 @@ landwaiter_registry_namespace_requests_total{namespace="team-a",outcome="forbidd
 func TestSeriesOfNamespacesCanBeJoinedWithTheirTenants(t *testing.T) {
 	s, metrics := registered(t)
 	o := declared("iris", "iris-web", "iris-api", "team-a")
-	o.Resources = append(o.Resources, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}})
+	o.Resources = append(o.Resources,
+		&v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}})
 	s.Apply(t.Context(), o)
 	for _, namespace := range []verify.Namespace{"iris-web", "team-a", "iris-api", "iris-made-up"} {
 		s.NamespaceLabel(namespace)
 	}
 	const name = "landwaiter_tenant_namespace"
-	const help = "# HELP landwaiter_tenant_namespace Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, on(namespace) group_left(tenant).\n# TYPE landwaiter_tenant_namespace gauge\n"
+	const help = "# HELP landwaiter_tenant_namespace Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, " +
+		"on(namespace) group_left(tenant).\n# TYPE landwaiter_tenant_namespace gauge\n"
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(help+
 		"landwaiter_tenant_namespace{namespace=\"iris-api\",tenant=\"iris\"} 1\nlandwaiter_tenant_namespace{namespace=\"iris-web\",tenant=\"iris\"} 1\n"), name))
 	s.Forget("iris-api")

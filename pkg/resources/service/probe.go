@@ -39,18 +39,22 @@ func (s *Service) RedisFacts(ctx context.Context) []resource.Fact {
 	case found.Err != nil: // its text may have an address
 		return []resource.Fact{{ID: resource.FactRedisUnreachable, Bad: true, Message: "Redis does not answer"}}
 	}
-	facts := []resource.Fact{{ID: resource.FactRedisUnreachable, Message: "Redis answers"}, {ID: resource.FactRedisPermissions, Message: "Redis takes every command that Landwaiter sends"}}
+	facts := []resource.Fact{{ID: resource.FactRedisUnreachable, Message: "Redis answers"},
+		{ID: resource.FactRedisPermissions, Message: "Redis takes every command that Landwaiter sends"}}
 	if found.Slow {
-		facts[0] = resource.Fact{ID: resource.FactRedisUnreachable, Bad: true, Message: fmt.Sprintf("Redis answers after %s, and no request waits so long", found.Took.Round(time.Millisecond))}
+		facts[0] = resource.Fact{ID: resource.FactRedisUnreachable, Bad: true,
+			Message: fmt.Sprintf("Redis answers after %s, and no request waits so long", found.Took.Round(time.Millisecond))}
 	}
 	if len(found.Denied) > 0 {
-		facts[1] = resource.Fact{ID: resource.FactRedisPermissions, Bad: true, Message: "Redis does not let Landwaiter's user send " + strings.Join(found.Denied, ", ")}
+		facts[1] = resource.Fact{ID: resource.FactRedisPermissions, Bad: true, Message: "Redis does not let Landwaiter's user send " +
+			strings.Join(found.Denied, ", ")}
 	}
 	switch {
 	case found.Refused != "":
 		facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Bad: true, Message: "Redis refuses new entries: " + found.Refused})
 	case found.Full != "":
-		facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Bad: true, Message: "Redis has a limit of memory and maxmemory-policy " + found.Full})
+		facts = append(facts,
+			resource.Fact{ID: resource.FactRedisEviction, Bad: true, Message: "Redis has a limit of memory and maxmemory-policy " + found.Full})
 	case found.Memory:
 		facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Message: "Redis drops old entries when it is full, or has no limit"})
 	}
@@ -156,5 +160,6 @@ func (p *registryProbe) ask(ctx context.Context, host string) resource.Fact {
 	case err == nil || verify.IsPermanent(err):
 		return resource.Fact{ID: resource.FactRegistryUnreachable, Message: "registry " + host + " answers", About: host}
 	}
-	return resource.Fact{ID: resource.FactRegistryUnreachable, Bad: true, Message: "registry " + host + " does not answer Landwaiter", About: host}
+	return resource.Fact{ID: resource.FactRegistryUnreachable, Bad: true, Message: "registry " + host + " does not answer Landwaiter",
+		About: host}
 }

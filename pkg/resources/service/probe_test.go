@@ -21,7 +21,8 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 	var answer error
 	asked := 0
 	has, known := false, false
-	p := &registryProbe{hosts: func() []string { return []string{"a.example.com"} }, now: func() time.Time { return at }, referrers: func(string) (bool, bool) { return has, known },
+	p := &registryProbe{hosts: func() []string { return []string{"a.example.com"} }, now: func() time.Time { return at },
+		referrers: func(string) (bool, bool) { return has, known },
 		resolve: func(_ context.Context, namespace verify.Namespace, _ image.Reference) (image.Reference, error) {
 			require.Equal(t, verify.Cluster, namespace)
 			asked++
@@ -37,7 +38,9 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 	require.Equal(t, facts, p.look(t.Context()))
 	require.Equal(t, 2, asked, "what is well is not asked again so soon")
 	known = true
-	require.Equal(t, append(facts, resource.Fact{ID: resource.FactReferrersMissing, Bad: true, Message: "registry a.example.com lacks the referrers API", About: "a.example.com"}), p.look(t.Context()))
+	require.Equal(t,
+		append(facts, resource.Fact{ID: resource.FactReferrersMissing, Bad: true, Message: "registry a.example.com lacks the referrers API", About: "a.example.com"}),
+		p.look(t.Context()))
 	has = true
 	facts = append(facts, resource.Fact{ID: resource.FactReferrersMissing, Message: "registry a.example.com has the referrers API", About: "a.example.com"})
 	require.Equal(t, facts, p.look(t.Context()))
@@ -85,7 +88,8 @@ func TestARegistryInTroubleDoesNotMakeOthersBeAsked(t *testing.T) {
 	facts = p.look(t.Context())
 	require.Len(t, facts, 2)
 	require.Equal(t, []string{"good.example.com", "new.example.com"}, []string{facts[0].About, facts[1].About})
-	require.Equal(t, map[string]int{"bad.example.com": 2, "good.example.com": 1, "new.example.com": 1}, asked, "a new one is asked at once, and one that no ClusterStore lists no more")
+	require.Equal(t, map[string]int{"bad.example.com": 2, "good.example.com": 1, "new.example.com": 1}, asked,
+		"a new one is asked at once, and one that no ClusterStore lists no more")
 }
 
 func TestSoManyRegistriesAreAskedAtMost(t *testing.T) {

@@ -34,13 +34,19 @@ func newResources(set *Set, named *namespaces, now func() time.Time) *resources 
 		return prometheus.NewDesc("landwaiter_"+name, help, labels, nil)
 	}
 	return &resources{set: set, named: named, now: now,
-		expires:    desc("trust_expires_timestamp_seconds", "When the first certificate, CA, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.", "kind", "namespace"),
-		all:        desc("resources", "Resources that are in force, by kind.", "kind"),
-		notReady:   desc("resources_not_ready", "Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.", "kind", "namespace"),
+		expires: desc("trust_expires_timestamp_seconds", "When the first certificate, CA, log, revocation list or TUF role of the resources "+
+			"of a kind ends, in Unix time. Nothing that a successor covers counts.", "kind", "namespace"),
+		all: desc("resources", "Resources that are in force, by kind.", "kind"),
+		notReady: desc("resources_not_ready", "Resources whose condition Ready is False: what depends on them is denied. Namespaces without "+
+			"any have no series.", "kind", "namespace"),
 		namespaces: desc("namespaces", "Namespaces that resources are compiled for."),
-		hash:       desc("configuration_hash", "Number derived from a hash of the objects that determine this replica's decisions, for those of the cluster and of namespaces. Replicas with the same objects report the same numbers; a replica that has not loaded its objects reports none.", "scope"),
-		tenant:     desc("tenant_namespace", "Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, on(namespace) group_left(tenant).", "tenant", "namespace"),
-		loadedAt:   desc("resources_loaded_timestamp_seconds", "When a change of resources last came into force, in Unix time; 0 before the first."),
+		hash: desc("configuration_hash", "Number derived from a hash of the objects that determine this replica's decisions, for those "+
+			"of the cluster and of namespaces. Replicas with the same objects report the same numbers; a replica that has not loaded its objects "+
+			"reports none.", "scope"),
+		tenant: desc("tenant_namespace", "Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, "+
+			"on(namespace) group_left(tenant).", "tenant", "namespace"),
+		loadedAt: desc("resources_loaded_timestamp_seconds", "When a change of resources last came into force, in Unix time; 0 "+
+			"before the first."),
 	}
 }
 

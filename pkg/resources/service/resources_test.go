@@ -40,7 +40,9 @@ func TestReplicasWithTheSameObjectsReportTheSameHash(t *testing.T) {
 	objects := func(action v1beta1.DefaultAction) (o resource.Objects) {
 		for _, namespace := range []string{"team-a", "team-b", "team-c"} {
 			broken(t, &o, namespace)
-			require.NoError(t, o.Add(&v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}, Spec: v1beta1.VerificationPolicySpec{DefaultAction: action}}))
+			require.NoError(t,
+				o.Add(&v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"},
+					Spec: v1beta1.VerificationPolicySpec{DefaultAction: action}}))
 		}
 		return o
 	}

@@ -119,7 +119,8 @@ func New(options Options, finder Finder) (*Service, error) {
 	}
 	s.Decider = NewDecider(&Set{}, verify.NewEngine(s.cache, time.Now, options.Engine), finder)
 	var err error
-	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Account: s.Account, Wait: options.Wait}, time.Now); err != nil {
+	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Account: s.Account, Wait: options.Wait},
+		time.Now); err != nil {
 		return nil, fmt.Errorf("egress hosts: %w", err)
 	}
 	options.External.Hosts, options.External.Account, options.External.Wait = options.EgressHosts, s.Account, options.Wait

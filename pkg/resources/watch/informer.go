@@ -35,9 +35,11 @@ func Reduce[T metav1.Object](keep func(T) error) cache.TransformFunc {
 // controller-runtime cache. If the API server does not stream lists, it reads them in pages and
 // reduces each page in place before the next: the informer itself would decode the whole list.
 // Informers list again if the API server's resource versions went back.
-func NewInformer(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer {
+func NewInformer(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.Object, time.Duration,
+	cache.Indexers) cache.SharedIndexInformer {
 	return func(source cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-		paged := pages{ListerWatcherWithContext: cache.ToListerWatcherWithContext(source), ListerWatcher: source, reduce: reduce, rewinds: &rewinds{}}
+		paged := pages{ListerWatcherWithContext: cache.ToListerWatcherWithContext(source), ListerWatcher: source, reduce: reduce,
+			rewinds: &rewinds{}}
 		return cache.NewSharedIndexInformer(paged, object, resync, indexers)
 	}
 }

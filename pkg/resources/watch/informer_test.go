@@ -61,7 +61,8 @@ func (s *server) ListWithContext(_ context.Context, options metav1.ListOptions) 
 	list := &v1beta1.VerificationPolicyList{}
 	list.ResourceVersion = "7"
 	for i := begin; i < end; i++ {
-		p := v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "hoard", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+		p := v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "hoard", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)),
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
 		p.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{strings.Clone(s.text)}}}
 		list.Items = append(list.Items, p)
 	}
@@ -156,7 +157,8 @@ func TestAListThatExpiresIsNeverReadWhole(t *testing.T) {
 }
 
 func TestObjectsOfOtherKindsLoseTheirManagedFieldsAlone(t *testing.T) {
-	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"a": "b"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
 	reduced, err := own.Reduce(resource.Keep)(object)
 	require.NoError(t, err)
 	require.Equal(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"a": "b"}}}, reduced)

@@ -71,7 +71,8 @@ func TestContentStaysThroughFailuresButNotWithoutTheRight(t *testing.T) {
 
 func TestOnlyWhatIsReadIsKeptOfAnObject(t *testing.T) {
 	crowded := func(annotations map[string]string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "team-a", Name: "key", UID: "1", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: annotations, Finalizers: []string{"example.com/f"},
+		return metav1.ObjectMeta{Namespace: "team-a", Name: "key", UID: "1", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: annotations,
+			Finalizers:      []string{"example.com/f"},
 			OwnerReferences: []metav1.OwnerReference{{Name: "o"}}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}
 	}
 	identity := metav1.ObjectMeta{Namespace: "team-a", Name: "key", UID: "1", ResourceVersion: "7"}
@@ -79,9 +80,13 @@ func TestOnlyWhatIsReadIsKeptOfAnObject(t *testing.T) {
 	withRoles := identity
 	withRoles.Annotations = roles
 	for name, c := range map[string]struct{ object, want runtime.Object }{
-		"Secret":         {&corev1.Secret{ObjectMeta: crowded(map[string]string{"a": "b"}), Data: map[string][]byte{"key": []byte("x")}}, &corev1.Secret{ObjectMeta: identity, Data: map[string][]byte{"key": []byte("x")}}},
-		"ConfigMap":      {&corev1.ConfigMap{ObjectMeta: crowded(map[string]string{"a": "b", v1beta1.AnnotationTUFRoles: "root"})}, &corev1.ConfigMap{ObjectMeta: withRoles}},
-		"ServiceAccount": {&corev1.ServiceAccount{ObjectMeta: crowded(nil), Secrets: make([]corev1.ObjectReference, 90_000), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}, &corev1.ServiceAccount{ObjectMeta: identity, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}},
+		"Secret": {&corev1.Secret{ObjectMeta: crowded(map[string]string{"a": "b"}), Data: map[string][]byte{"key": []byte("x")}},
+			&corev1.Secret{ObjectMeta: identity, Data: map[string][]byte{"key": []byte("x")}}},
+		"ConfigMap": {&corev1.ConfigMap{ObjectMeta: crowded(map[string]string{"a": "b", v1beta1.AnnotationTUFRoles: "root"})},
+			&corev1.ConfigMap{ObjectMeta: withRoles}},
+		"ServiceAccount": {&corev1.ServiceAccount{ObjectMeta: crowded(nil), Secrets: make([]corev1.ObjectReference, 90_000),
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}},
+			&corev1.ServiceAccount{ObjectMeta: identity, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}},
 	} {
 		w := NewObject("Secret", key, func() {})
 		require.NoError(t, store{w}.Replace([]any{c.object}, ""))

@@ -22,7 +22,8 @@ type rewinds struct {
 
 // check returns an error that makes a reflector list again, if the API server is behind the resource
 // version at which a watch would begin. It reads one object, from etcd.
-func (r *rewinds) check(ctx context.Context, options metav1.ListOptions, list func(context.Context, metav1.ListOptions) (runtime.Object, error)) error {
+func (r *rewinds) check(ctx context.Context, options metav1.ListOptions,
+	list func(context.Context, metav1.ListOptions) (runtime.Object, error)) error {
 	from, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
 	if r.listed.Swap(false) || err != nil || from == 0 {
 		return nil //nolint:nilerr // it begins with what there is now
@@ -40,7 +41,8 @@ func (r *rewinds) check(ctx context.Context, options metav1.ListOptions, list fu
 		return fmt.Errorf("read the resource version: %w", err)
 	}
 	if now, err := strconv.ParseUint(read.GetResourceVersion(), 10, 64); err == nil && now < from {
-		return apierrors.NewResourceExpired(fmt.Sprintf("the API server went back from resource version %d to %d: all objects are read again", from, now))
+		return apierrors.NewResourceExpired(fmt.Sprintf("the API server went back from resource version %d to %d: all objects are read again",
+			from, now))
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func (r *restored) ListWithContext(_ context.Context, options metav1.ListOptions
 	if options.Limit == 1 {
 		r.checks++
 	}
-	list := &corev1.ConfigMapList{Items: []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", ResourceVersion: r.version}, Data: map[string]string{"k": r.content}}}}
+	list := &corev1.ConfigMapList{
+		Items: []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", ResourceVersion: r.version}, Data: map[string]string{"k": r.content}}}}
 	list.ResourceVersion = r.version
 	return list, nil
 }

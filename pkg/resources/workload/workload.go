@@ -130,7 +130,8 @@ func isPrintable(s string) bool {
 // one.
 func Owner(meta *metav1.ObjectMeta) Ref {
 	owner := metav1.GetControllerOfNoCopy(meta)
-	if owner == nil || len(owner.APIVersion) > maxOwnerBytes || len(owner.Kind) > maxOwnerBytes || len(owner.Name) > maxOwnerBytes || len(owner.UID) > maxOwnerBytes ||
+	if owner == nil || len(owner.APIVersion) > maxOwnerBytes || len(owner.Kind) > maxOwnerBytes || len(owner.Name) > maxOwnerBytes ||
+		len(owner.UID) > maxOwnerBytes ||
 		!isPrintable(owner.APIVersion+owner.Kind+owner.Name+string(owner.UID)) {
 		return Ref{}
 	}

@@ -14,8 +14,9 @@ import (
 
 func TestEveryContainerTypeOfAPodThatHasAnImageIsFoundInOrder(t *testing.T) {
 	spec := &corev1.PodSpec{
-		InitContainers:      []corev1.Container{{Name: "first", Image: "r.example.com/init:1"}},
-		Containers:          []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "none"}, {Name: "set later", Image: " "}, {Name: "odd", Image: "not an image"}},
+		InitContainers: []corev1.Container{{Name: "first", Image: "r.example.com/init:1"}},
+		Containers: []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "none"}, {Name: "set later", Image: " "},
+			{Name: "odd", Image: "not an image"}},
 		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "busybox"}}},
 		Volumes: []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "r.example.com/model:1"}}},
 			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
@@ -51,7 +52,8 @@ func TestEveryKindThatRunsPodsIsKnown(t *testing.T) {
 		"StatefulSet":           &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template}},
 		"DaemonSet":             &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template}},
 		"Job":                   &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: template}},
-		"CronJob":               &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}}}},
+		"CronJob": &batchv1.CronJob{ObjectMeta: meta,
+			Spec: batchv1.CronJobSpec{JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, ok := Of(object)

@@ -65,7 +65,8 @@ func (t *told) forget(namespace verify.Namespace) {
 func (c *Controller) Observe(_ context.Context, o provider.Observation) {
 	for i := range o.Keys {
 		k := &o.Keys[i]
-		if k.Answer != verify.AnswerByException || o.Source != provider.SourceAdmission || k.Repeated || k.Result.Exception.Kind != kindNamespace {
+		if k.Answer != verify.AnswerByException || o.Source != provider.SourceAdmission || k.Repeated ||
+			k.Result.Exception.Kind != kindNamespace {
 			continue
 		}
 		image, name := k.Result.Reference.String(), string(k.Namespace)
@@ -80,7 +81,8 @@ func (c *Controller) Observe(_ context.Context, o provider.Observation) {
 		// object.
 		related := *about
 		related.FieldPath = image
-		c.events.Eventf(about, &related, corev1.EventTypeWarning, ReasonBreakGlassUsed, actionAdmit, "break-glass allows image %s until %s (traceID %s)",
+		c.events.Eventf(about, &related, corev1.EventTypeWarning, ReasonBreakGlassUsed, actionAdmit,
+			"break-glass allows image %s until %s (traceID %s)",
 			image[:min(len(image), maxMessage/2)], k.Result.ExceptionEnds.UTC().Format(time.RFC3339), o.TraceID)
 	}
 }

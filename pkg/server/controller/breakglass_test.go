@@ -49,7 +49,8 @@ func TestEachImageThatBreakGlassLetsInHasOneEvent(t *testing.T) {
 	denied.Answer = verify.AnswerDenied
 	require.Empty(t, observe(provider.SourceAudit, used("shop", "r.example.com/a:1", "Namespace")), "an audit lets nothing in")
 	require.Empty(t, observe(provider.SourceAdmission, used("shop", "r.example.com/a:1", "ClusterException"), denied))
-	said := observe(provider.SourceAdmission, used("shop", "r.example.com/a:1", "Namespace"), used("shop", "r.example.com/b:1", "Namespace"), used("other", "r.example.com/a:1", "Namespace"))
+	said := observe(provider.SourceAdmission, used("shop", "r.example.com/a:1", "Namespace"), used("shop", "r.example.com/b:1", "Namespace"),
+		used("other", "r.example.com/a:1", "Namespace"))
 	require.Len(t, said, 3)
 	require.Equal(t, "Warning BreakGlassUsed break-glass allows image r.example.com/a:1 until 2026-11-23T00:00:00Z (traceID 79aa)", said[0])
 	require.Empty(t, observe(provider.SourceAdmission, used("shop", "r.example.com/a:1", "Namespace")), "within the hour")
@@ -76,7 +77,8 @@ func TestAChangeOfBreakGlassIsAChangeOfItsNamespace(t *testing.T) {
 	}
 	for _, key := range resolve.BreakGlassAnnotations() {
 		require.True(t, strings.HasPrefix(key, "landwaiter.dev/break-glass-"))
-		for name, change := range map[string][2]map[string]string{"set": {nil, {key: "x"}}, "set empty": {nil, {key: ""}}, "changed": {{key: "x"}, {key: "y"}}, "removed": {{key: "x"}, nil}} {
+		for name, change := range map[string][2]map[string]string{"set": {nil, {key: "x"}}, "set empty": {nil, {key: ""}}, "changed": {{key: "x"}, {key: "y"}},
+			"removed": {{key: "x"}, nil}} {
 			require.True(t, namespaceChanged().Update(event.UpdateEvent{ObjectOld: with(change[0]), ObjectNew: with(change[1])}), "%s %s", key, name)
 		}
 	}
@@ -87,5 +89,7 @@ func TestTheLeaderLooksAgainWhenTheNextExceptionEnds(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	ref := func(name string) policy.ObjectRef { return policy.ObjectRef{Kind: "ClusterException", Name: name} }
 	require.True(t, nextEnd(map[policy.ObjectRef]conditions.Report{ref("none"): {}, ref("ended"): {Until: now}}, now).IsZero())
-	require.Equal(t, now.Add(time.Minute), nextEnd(map[policy.ObjectRef]conditions.Report{ref("later"): {Until: now.Add(time.Hour)}, ref("next"): {Until: now.Add(time.Minute)}, ref("ended"): {Until: now.Add(-1)}}, now))
+	require.Equal(t, now.Add(time.Minute),
+		nextEnd(map[policy.ObjectRef]conditions.Report{ref("later"): {Until: now.Add(time.Hour)}, ref("next"): {Until: now.Add(time.Minute)},
+			ref("ended"): {Until: now.Add(-1)}}, now))
 }

@@ -111,7 +111,9 @@ func team(namespace, pem string) []client.Object {
 	}
 	release := &v1beta1.Verifier{ObjectMeta: labelled(namespace, "release")}
 	release.Spec.Type = v1beta1.VerifierTypeCosign
-	release.Spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+	release.Spec.Cosign = &v1beta1.CosignVerifier{
+		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}},
+			TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 	store := &v1beta1.Store{ObjectMeta: labelled(namespace, "registry")}
 	store.Spec.Registries = []string{"registry.example.com"}
 	policy := &v1beta1.VerificationPolicy{ObjectMeta: labelled(namespace, "signed")}

@@ -110,7 +110,8 @@ func newScheme() (*runtime.Scheme, error) {
 
 // New returns a Controller for the API server of config. It compiles objects that schemas
 // accept into set with outside, and logs to log.
-func New(config *rest.Config, set *service.Set, outside resolve.Outside, schemas resource.Schemas, log *logrus.Logger, options Options) (*Controller, error) {
+func New(config *rest.Config, set *service.Set, outside resolve.Outside, schemas resource.Schemas, log *logrus.Logger,
+	options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && options.LeaderElection {
 		return nil, errors.New("new controller: leader election needs the own namespace")
 	}
@@ -153,7 +154,8 @@ func (c *Controller) assemble() error {
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
-	c.reader, c.writer, c.events = objectReader{c.manager.GetCache(), c.options.ClusterResourceNamespace}, c.manager.GetClient(), c.manager.GetEventRecorder("landwaiter")
+	c.reader, c.writer, c.events = objectReader{c.manager.GetCache(), c.options.ClusterResourceNamespace}, c.manager.GetClient(),
+		c.manager.GetEventRecorder("landwaiter")
 	c.api, c.synced = c.manager.GetAPIReader(), c.manager.GetCache().WaitForCacheSync
 	reconciler, err := ctrl.NewTyped("namespaces", c.manager, ctrl.TypedOptions[verify.Namespace]{
 		Reconciler: c, MaxConcurrentReconciles: 1, LogConstructor: logConstructor(c.manager.GetLogger()),

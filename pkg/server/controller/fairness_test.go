@@ -106,7 +106,8 @@ func TestAWaitForReferencesEndsAndBeginsAgainWithTheNextChange(t *testing.T) {
 
 // statusesOf counts the writes of statuses by namespace, and refuses some.
 func statusesOf(writes map[string]*atomic.Int64, refuse func(metav1.Object) error) interceptor.Funcs {
-	return interceptor.Funcs{SubResourceApply: func(ctx context.Context, c client.Client, sub string, applied runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
+	return interceptor.Funcs{SubResourceApply: func(ctx context.Context, c client.Client, sub string, applied runtime.ApplyConfiguration,
+		options ...client.SubResourceApplyOption) error {
 		object, ok := applied.(metav1.Object)
 		if !ok {
 			return fmt.Errorf("%T has no metadata", applied)

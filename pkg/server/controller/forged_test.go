@@ -29,8 +29,10 @@ func TestWhatOthersWroteIntoStatusesIsRemovedOnce(t *testing.T) {
 			status.FetchedAt, status.Fingerprints = &fetched, []string{"sha256:feed"}
 		},
 		"a condition of ours": func(status *v1beta1.TrustStoreStatus) {
-			meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: v1beta1.ConditionExpiresSoon, Status: metav1.ConditionTrue, Reason: "Forged", Message: "forged"})
-			meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: "example.com/Seen", Status: metav1.ConditionTrue, Reason: "Seen", Message: "of another writer"})
+			meta.SetStatusCondition(&status.Conditions,
+				metav1.Condition{Type: v1beta1.ConditionExpiresSoon, Status: metav1.ConditionTrue, Reason: "Forged", Message: "forged"})
+			meta.SetStatusCondition(&status.Conditions,
+				metav1.Condition{Type: "example.com/Seen", Status: metav1.ConditionTrue, Reason: "Seen", Message: "of another writer"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +42,8 @@ func TestWhatOthersWroteIntoStatusesIsRemovedOnce(t *testing.T) {
 }
 
 // applied fills in what an API server answers to an apply, which the fake client leaves out.
-func applied(ctx context.Context, api client.Client, subresource string, configuration runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
+func applied(ctx context.Context, api client.Client, subresource string, configuration runtime.ApplyConfiguration,
+	options ...client.SubResourceApplyOption) error {
 	if err := api.SubResource(subresource).Apply(ctx, configuration, options...); err != nil {
 		return err
 	}

@@ -94,7 +94,8 @@ func namespaceChanged() predicate.Predicate {
 				return true
 			}
 		}
-		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
 			e.ObjectOld.GetLabels()[v1beta1.LabelTenant] != e.ObjectNew.GetLabels()[v1beta1.LabelTenant]
 	}}
 }

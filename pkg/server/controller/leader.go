@@ -166,7 +166,8 @@ func operatedRules(tenants []unstructured.Unstructured) []any {
 			continue
 		}
 		names["end"] = append(names["end"], name)
-		if namespaceReclaimPolicy, _, _ := unstructured.NestedString(tenants[i].Object, "spec", "namespaceReclaimPolicy"); namespaceReclaimPolicy == string(v1beta1.NamespaceReclaimPolicyDeleteCreated) {
+		if namespaceReclaimPolicy, _, _ := unstructured.NestedString(tenants[i].Object, "spec",
+			"namespaceReclaimPolicy"); namespaceReclaimPolicy == string(v1beta1.NamespaceReclaimPolicyDeleteCreated) {
 			names["purge"] = append(names["purge"], name)
 		}
 	}
@@ -180,7 +181,8 @@ func operatedRules(tenants []unstructured.Unstructured) []any {
 		for i, name := range names[verb] {
 			listed[i] = name
 		}
-		rules = append(rules, map[string]any{"apiGroups": []any{v1beta1.Group}, "resources": []any{"tenants"}, "resourceNames": listed, "verbs": []any{verb}})
+		rules = append(rules,
+			map[string]any{"apiGroups": []any{v1beta1.Group}, "resources": []any{"tenants"}, "resourceNames": listed, "verbs": []any{verb}})
 	}
 	return rules
 }
@@ -198,7 +200,8 @@ func (c *Controller) applyOperated(ctx context.Context) error {
 	rules := operatedRules(tenants.Items)
 	role := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
 		"metadata": map[string]any{"name": c.options.OperatedRole}, "rules": rules}}
-	if err := c.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(role), client.FieldOwner(operatedManager), client.ForceOwnership); err != nil {
+	if err := c.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(role), client.FieldOwner(operatedManager),
+		client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply ClusterRole %s: %w", c.options.OperatedRole, err)
 	}
 	return nil

@@ -30,9 +30,11 @@ func TestATenantThatEndsIsListedApart(t *testing.T) {
 		rules   []any
 	}{
 		"none, and no rule that would cover all": {nil, []any{}},
-		"those that are there":                   {[]unstructured.Unstructured{tenant("b", "DeleteCreated", false), tenant("a", "Retain", false)}, []any{rule("operate", "a", "b")}},
+		"those that are there": {[]unstructured.Unstructured{tenant("b", "DeleteCreated", false), tenant("a", "Retain", false)},
+			[]any{rule("operate", "a", "b")}},
 		"one that ends and keeps its namespaces": {[]unstructured.Unstructured{tenant("a", "Retain", true)}, []any{rule("end", "a")}},
-		"one whose namespaces go, too":           {[]unstructured.Unstructured{tenant("a", "DeleteCreated", true), tenant("b", "", false)}, []any{rule("operate", "b"), rule("end", "a"), rule("purge", "a")}},
+		"one whose namespaces go, too": {[]unstructured.Unstructured{tenant("a", "DeleteCreated", true), tenant("b", "", false)},
+			[]any{rule("operate", "b"), rule("end", "a"), rule("purge", "a")}},
 	} {
 		t.Run(about, func(t *testing.T) {
 			require.Equal(t, c.rules, operatedRules(c.tenants))

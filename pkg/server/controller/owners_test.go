@@ -31,7 +31,8 @@ func another(t *testing.T, running *cluster.Cluster, object client.Object) {
 	applied.SetGroupVersionKind(kind)
 	applied.SetNamespace(object.GetNamespace())
 	applied.SetName(object.GetName())
-	require.NoError(t, running.Client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("landwaiter-operator"), client.ForceOwnership))
+	require.NoError(t, running.Client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("landwaiter-operator"),
+		client.ForceOwnership))
 }
 
 // owners are the field managers of a status.
@@ -62,7 +63,8 @@ func TestAStatusHasTwoWritersAndNeitherTakesFromTheOther(t *testing.T) {
 			return err
 		}
 		store = read
-		if ready := meta.FindStatusCondition(store.Status.Conditions, v1beta1.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != store.Generation {
+		if ready := meta.FindStatusCondition(store.Status.Conditions, v1beta1.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue ||
+			ready.ObservedGeneration != store.Generation {
 			return fmt.Errorf("the condition is %+v", ready)
 		}
 		return nil

@@ -66,9 +66,11 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 		}
 	}
 	b := &bench{api: builder.Build(), events: events.NewFakeRecorder(100)}
-	b.Controller = &Controller{set: &service.Set{}, schemas: newValidated(schema.Embedded()), log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
-		reader: objectReader{Reader: b.api}, writer: b.api, api: b.api, events: b.events, synced: func(context.Context) bool { return true },
-		outside: resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
+	b.Controller = &Controller{set: &service.Set{}, schemas: newValidated(schema.Embedded()), log: log, clients: fake.NewClientset(secrets...),
+		started: time.Now(),
+		reader:  objectReader{Reader: b.api}, writer: b.api, api: b.api, events: b.events, synced: func(context.Context) bool { return true },
+		outside: resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} },
+			Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}
 	b.secrets = newSecretWatches(b.clients, b.enqueue)
 	ctx, stop := context.WithCancel(context.Background())
@@ -198,13 +200,15 @@ func TestSecretsThatResourcesNameAreReadBeforeAnythingIsInForce(t *testing.T) {
 	}
 	b.reconcile(t, verify.Cluster)
 	reports := conditions.Reports(b.set.Snapshot(), "team-a")
-	require.Equal(t, policy.ReasonInvalid, reports[policy.ObjectRef{Kind: "TrustStore", Namespace: "team-a", Name: "keys"}].Ready.Reason, "the Secret was read, and holds no key")
+	require.Equal(t, policy.ReasonInvalid, reports[policy.ObjectRef{Kind: "TrustStore", Namespace: "team-a", Name: "keys"}].Ready.Reason,
+		"the Secret was read, and holds no key")
 	moved := keyStore("team-a", "elsewhere")
 	require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(moved), moved))
 	moved.Spec.Source.SecretKeyRef.Name = "elsewhere"
 	require.NoError(t, b.api.Update(t.Context(), moved))
 	b.reconcile(t, "team-a")
-	require.Equal(t, policy.ReasonNotFound, conditions.Reports(b.set.Snapshot(), "team-a")[policy.ObjectRef{Kind: "TrustStore", Namespace: "team-a", Name: "keys"}].Ready.Reason)
+	require.Equal(t, policy.ReasonNotFound,
+		conditions.Reports(b.set.Snapshot(), "team-a")[policy.ObjectRef{Kind: "TrustStore", Namespace: "team-a", Name: "keys"}].Ready.Reason)
 }
 
 func TestExternalMaterialIsWantedAndKnown(t *testing.T) {
@@ -268,7 +272,8 @@ func TestStatusesThatCannotBeWrittenAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failures := 2
 		b := newBench(t, interceptor.Funcs{
-			SubResourceApply: func(ctx context.Context, c client.Client, sub string, applied runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
+			SubResourceApply: func(ctx context.Context, c client.Client, sub string, applied runtime.ApplyConfiguration,
+				options ...client.SubResourceApplyOption) error {
 				if failures--; failures >= 0 {
 					return errors.New("conflict")
 				}
@@ -309,7 +314,8 @@ func TestEventsOfObjectsEnqueueTheirLevel(t *testing.T) {
 	labelled := team("team-a")
 	labelled.Labels = map[string]string{v1beta1.LabelTenant: "iris"}
 	predicate := namespaceChanged()
-	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: labelled}), "of two Tenants that claim it, the label says which one has it")
+	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: labelled}),
+		"of two Tenants that claim it, the label says which one has it")
 	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: ending}), "a home namespace that is ending is compiled at once")
 	require.False(t, predicate.Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ending}))
 	require.False(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: team("team-a")}))
@@ -387,7 +393,8 @@ func TestAReplicaWithoutElectionDoesItsDutiesAtOnceAndNoneBeforeItHasRead(t *tes
 func TestAControllerIsAssembledWithoutAnAPIServerAndEndsWithItsContext(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, &service.Set{}, resolve.Outside{}, schema.Embedded(), log, Options{External: external.New(external.Options{}, time.Now)})
+	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, &service.Set{}, resolve.Outside{}, schema.Embedded(), log,
+		Options{External: external.New(external.Options{}, time.Now)})
 	require.NoError(t, err)
 	require.Equal(t, "landwaiter-reference-reader", c.options.ReferenceReaderRole)
 	ctx, end := context.WithCancel(t.Context())

@@ -17,7 +17,8 @@ import (
 
 func TestANamespaceKeepsItsIdentityAndBreakGlassAlone(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1, 0))
-	glass := map[string]string{v1beta1.AnnotationBreakGlassFrom: "a", v1beta1.AnnotationBreakGlassUntil: strings.Repeat("u", maxAnnotation), v1beta1.AnnotationBreakGlassReason: strings.Repeat("r", maxAnnotation+1)}
+	glass := map[string]string{v1beta1.AnnotationBreakGlassFrom: "a", v1beta1.AnnotationBreakGlassUntil: strings.Repeat("u", maxAnnotation),
+		v1beta1.AnnotationBreakGlassReason: strings.Repeat("r", maxAnnotation+1)}
 	identity := metav1.ObjectMeta{Name: "team-a", UID: "1", ResourceVersion: "7", CreationTimestamp: now, DeletionTimestamp: &now}
 	large := identity
 	large.Annotations = map[string]string{"example.com/a": strings.Repeat("x", 200<<10)}

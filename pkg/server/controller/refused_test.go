@@ -48,7 +48,8 @@ func TestAStoredResourceThatOnlyThisVersionsSchemaRefusesDenies(t *testing.T) {
 func TestATenantThatTheSchemaRefusesDeniesItsNamespacesAlone(t *testing.T) {
 	everywhere := lax("", "everywhere")
 	for _, level := range []v1beta1.PolicyLevel{"", v1beta1.PolicyLevelCluster} {
-		iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", UID: types.UID("iris" + level)}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
+		iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", UID: types.UID("iris" + level)},
+			Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
 		iris.Spec.Verification.PolicyLevel = level
 		iris.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: "Robot", Name: "r2"}}
 		b := newBench(t, interceptor.Funcs{}, iris, team("iris"), team("iris-a"), team("quiet"),

@@ -74,7 +74,8 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
 	run(t, running.Config, controller.Options{OwnNamespace: system, External: keeper})
 
-	require.NoError(t, running.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled(team, "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
+	require.NoError(t,
+		running.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled(team, "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
 	store := &v1beta1.TrustStore{ObjectMeta: labelled(team, "keys"), Spec: v1beta1.TrustStoreSpec{Type: v1beta1.TrustStoreTypePublicKeys,
 		Source: v1beta1.TrustSource{Vault: &v1beta1.VaultSource{Address: "https://vault.example.com", Path: "transit/keys/release",
 			TokenSecretKeyRef: &v1beta1.KeyReference{Name: "vault", Key: "token"}}}}}

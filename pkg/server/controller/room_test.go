@@ -50,7 +50,8 @@ func TestWhatIsKeptOfTheSecretsOfANamespaceIsBounded(t *testing.T) {
 		require.LessOrEqual(t, size, 4<<20)
 		require.Len(t, o.Secrets, 4)
 		require.Equal(t, policy.ReasonLimitExceeded, o.Broken[0].Reason)
-		require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of namespace team-a that resources name may take 4096 KiB together")
+		require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of namespace team-a that resources name may "+
+			"take 4096 KiB together")
 		refused := []policy.ObjectRef{o.Broken[0].Source, o.Broken[1].Source}
 		o, _ = kept(other)
 		require.Len(t, o.Secrets, 1)
@@ -98,7 +99,8 @@ func TestWhatIsKeptOfTheSecretsOfATenantIsBounded(t *testing.T) {
 	}
 	require.Equal(t, map[bool]int{false: 16, true: 4}, kept, "of 24 MB of the Tenant: all 4 of its home, and 12 others")
 	require.Len(t, o.Broken, 8)
-	require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of Tenant iris that resources name may take 12288 KiB together")
+	require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of Tenant iris that resources name may take "+
+		"12288 KiB together")
 
 	for namespace := range wanted {
 		b.secrets.set.Want(namespace, nil)
@@ -137,12 +139,13 @@ func TestAnObjectOfManyKeysIsNotKept(t *testing.T) {
 		object runtime.Object
 		says   string // "" if it is kept
 	}{
-		"Secret":            {&corev1.Secret{Data: keys(1024)}, ""},
-		"Secret, more":      {&corev1.Secret{Data: keys(1025)}, "it has 1025 keys, the limit is 1024: keep what is needed in an object of its own"},
-		"ConfigMap":         {&corev1.ConfigMap{Data: texts, BinaryData: keys(424)}, ""},
-		"ConfigMap, more":   {&corev1.ConfigMap{Data: texts, BinaryData: keys(425)}, "it has 1025 keys"},
-		"account":           {&corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, 1024)}, ""},
-		"account, too many": {&corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, 90_000)}, "it has 90000 imagePullSecrets, the limit is 1024"},
+		"Secret":          {&corev1.Secret{Data: keys(1024)}, ""},
+		"Secret, more":    {&corev1.Secret{Data: keys(1025)}, "it has 1025 keys, the limit is 1024: keep what is needed in an object of its own"},
+		"ConfigMap":       {&corev1.ConfigMap{Data: texts, BinaryData: keys(424)}, ""},
+		"ConfigMap, more": {&corev1.ConfigMap{Data: texts, BinaryData: keys(425)}, "it has 1025 keys"},
+		"account":         {&corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, 1024)}, ""},
+		"account, too many": {&corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, 90_000)},
+			"it has 90000 imagePullSecrets, the limit is 1024"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newSecretWatches(fake.NewClientset(), func(verify.Namespace) {})

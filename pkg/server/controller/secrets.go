@@ -118,7 +118,9 @@ func (w *secretWatches) known(source policy.ObjectRef) (runtime.Object, error) {
 	found, err := w.set.Known(source)
 	switch {
 	case errors.Is(err, prefetch.ErrNotWanted):
-		return nil, resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the namespace's resources name more than %d Secrets, ConfigMaps and ServiceAccounts", maxReferences))
+		return nil,
+			resource.Reasoned(policy.ReasonLimitExceeded,
+				fmt.Errorf("the namespace's resources name more than %d Secrets, ConfigMaps and ServiceAccounts", maxReferences))
 	case errors.Is(err, prefetch.ErrPending):
 		return nil, errors.New("the API server has not answered yet")
 	case err != nil:
@@ -135,7 +137,8 @@ func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.
 	if resource.ReasonOf(err) == policy.ReasonLimitExceeded {
 		return resource.Broken{Source: source, Reason: policy.ReasonLimitExceeded, Err: err}
 	}
-	return resource.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: resource.Outside(policy.Outside("ask a cluster admin to read the log of Landwaiter's pods"), err)}
+	return resource.Broken{Source: source, Reason: policy.ReasonUnreadable,
+		Err: resource.Outside(policy.Outside("ask a cluster admin to read the log of Landwaiter's pods"), err)}
 }
 
 // take makes room for an object in the place of its last version; nil gives that back. It
@@ -144,8 +147,10 @@ func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.
 func (w *secretWatches) take(key *policy.ObjectRef, object runtime.Object) error {
 	size, refusal := sizeOf(object)
 	if full, limit := w.room.Take(resource.References, key.Namespace, key, size); full != "" {
-		return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it has %d KiB, and the Secrets, ConfigMaps and ServiceAccounts of %s that resources name may take %d KiB together: make it or others smaller, or delete what names them",
-			size>>10, full, limit>>10))
+		return resource.Reasoned(policy.ReasonLimitExceeded,
+			fmt.Errorf("it has %d KiB, and the Secrets, ConfigMaps and ServiceAccounts of %s that resources name may take %d KiB together: make "+
+				"it or others smaller, or delete what names them",
+				size>>10, full, limit>>10))
 	}
 	return refusal
 }
@@ -178,7 +183,9 @@ func sizeOf(object runtime.Object) (size int, err error) {
 		}
 	}
 	if count > maxEntries {
-		return 0, resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it has %d %s, the limit is %d: keep what is needed in an object of its own", count, what, maxEntries))
+		return 0,
+			resource.Reasoned(policy.ReasonLimitExceeded,
+				fmt.Errorf("it has %d %s, the limit is %d: keep what is needed in an object of its own", count, what, maxEntries))
 	}
 	return size, nil
 }

@@ -153,10 +153,13 @@ func TestReferencesPastTheLimitAreBroken(t *testing.T) {
 }
 
 func TestThePullSecretsOfAServiceAccountAreReferencedOnceItIsKnown(t *testing.T) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "builder", ResourceVersion: "1"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "builder", ResourceVersion: "1"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}
 	w := watching(t, fake.NewClientset(account, secret("team-a", "pull", "1"), secret("team-a", "other", "1")))
 	from := &v1beta1.ImagePullSecretsFrom{ServiceAccount: v1beta1.Reference{Name: "builder"}}
-	o := resource.Objects{Resources: []v1beta1.Object{&v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "own"}, Spec: v1beta1.StoreSpec{ImagePullSecretsFrom: from}}}}
+	o := resource.Objects{
+		Resources: []v1beta1.Object{&v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "own"},
+			Spec: v1beta1.StoreSpec{ImagePullSecretsFrom: from}}}}
 	ref := policy.ObjectRef{Kind: "ServiceAccount", Namespace: "team-a", Name: "builder"}
 	require.Equal(t, []policy.ObjectRef{ref}, w.references(o)["team-a"])
 	w.set.Want("team-a", w.references(o)["team-a"])

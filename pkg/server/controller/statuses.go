@@ -88,7 +88,8 @@ func (c *Controller) markAll() {
 // begins with all of them, because the last leader may have missed changes, and checks all of
 // them regularly, because time alone changes ExpiresSoon.
 func (c *Controller) writeStatuses(ctx context.Context) error {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[verify.Namespace](retryPause, maxRetryPause))
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[verify.Namespace](retryPause,
+		maxRetryPause))
 	c.outdated.queue.Store(&queue)
 	defer c.outdated.queue.Store(nil)
 	c.markAll()
@@ -199,7 +200,8 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 
 // apply writes an object's status if it differs from the report. It reports whether it
 // asked the API server.
-func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapshot *resolve.Snapshot, reports map[policy.ObjectRef]conditions.Report) (tried bool, err error) {
+func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapshot *resolve.Snapshot,
+	reports map[policy.ObjectRef]conditions.Report) (tried bool, err error) {
 	source := resource.RefOf(object)
 	report, compiled := reports[source]
 	if !compiled || report.Generation != object.GetGeneration() {
@@ -217,7 +219,8 @@ func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapsho
 	if tenant, ok := changed.(*v1beta1.Tenant); ok {
 		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
 	}
-	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, review: reviewed, observed: report.Generation}
+	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, review: reviewed,
+		observed: report.Generation}
 	if last, _ := w.refused.GetIfPresent(source); reflect.DeepEqual(changed, object) || last == this {
 		return false, nil // up to date, or as far as possible
 	}
@@ -225,7 +228,8 @@ func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapsho
 	switch {
 	case isPermanent(err):
 		w.refused.Set(source, this)
-		w.log.WithField("namespace", verify.Namespace(source.Namespace).Label()).WithField("object", source.String()).WithError(err).Error("the API server refuses a status, which is not tried again")
+		w.log.WithField("namespace", verify.Namespace(source.Namespace).Label()).WithField("object", source.String()).WithError(err).
+			Error("the API server refuses a status, which is not tried again")
 		return true, nil
 	case err != nil:
 		return true, client.IgnoreNotFound(err)
@@ -304,7 +308,8 @@ func (w *statusWriter) applyStatus(ctx context.Context, source policy.ObjectRef,
 	if err != nil {
 		return fmt.Errorf("remove fields from the status of %s: %w", source, err)
 	}
-	if err := w.writer.Status().Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
+	if err := w.writer.Status().Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch),
+		client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("remove fields from the status of %s: %w", source, err)
 	}
 	return nil

@@ -32,7 +32,8 @@ func onboard(ctx context.Context, into client.Client, tenants int, prefix, pem s
 	for i := range tenants {
 		group.Go(func() error {
 			home := fmt.Sprintf("%s-%04d", prefix, i)
-			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: home}, Spec: v1beta1.TenantSpec{HomeNamespace: home, Namespaces: []string{home + "-web"}, NamespacePrefix: home + "-dev-"}}
+			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: home},
+				Spec: v1beta1.TenantSpec{HomeNamespace: home, Namespaces: []string{home + "-web"}, NamespacePrefix: home + "-dev-"}}
 			objects := []client.Object{tenant}
 			for _, suffix := range []string{"", "-web", "-dev-a"} {
 				objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home + suffix}})

@@ -68,9 +68,11 @@ func TestATenantsStatusListsItsNamespaces(t *testing.T) {
 		return iris.Status
 	}
 	status := read()
-	require.Equal(t, []v1beta1.TenantNamespace{{Name: "home", State: v1beta1.NamespaceHome}, {Name: "later", State: v1beta1.NamespaceMissing}, {Name: "one", State: v1beta1.NamespaceActive}}, status.Namespaces)
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "home", State: v1beta1.NamespaceHome}, {Name: "later", State: v1beta1.NamespaceMissing},
+		{Name: "one", State: v1beta1.NamespaceActive}}, status.Namespaces)
 	require.True(t, meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionReady))
-	require.Equal(t, "rules of the home namespace home are in force in 2 namespaces", meta.FindStatusCondition(status.Conditions, v1beta1.ConditionEffective).Message)
+	require.Equal(t, "rules of the home namespace home are in force in 2 namespaces",
+		meta.FindStatusCondition(status.Conditions, v1beta1.ConditionEffective).Message)
 
 	require.NoError(t, b.api.Create(t.Context(), team("later")))
 	b.reconcile(t, "later")

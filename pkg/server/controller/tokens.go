@@ -49,7 +49,8 @@ func NewTokens(config *rest.Config) (*Tokens, error) {
 // accept, regardless of who configured it.
 func (t *Tokens) Token(ctx context.Context, namespace, name, audience string) (string, error) {
 	account := "ServiceAccount " + namespace + "/" + name
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: new(int64(tokenSeconds))}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience},
+		ExpirationSeconds: new(int64(tokenSeconds))}}
 	made, err := t.clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -92,7 +93,8 @@ func (t *Tokens) isForeign(ctx context.Context, token, audience string) error {
 		Body(&authenticationv1.SelfSubjectReview{}).Do(ctx).Error()
 	switch {
 	case err == nil, apierrors.IsForbidden(err):
-		return fmt.Errorf("the Kubernetes API itself accepts tokens for %s, so none leaves the cluster: a cluster admin has to take it off --api-audiences", audience)
+		return fmt.Errorf("the Kubernetes API itself accepts tokens for %s, so none leaves the cluster: a cluster admin has to take it off "+
+			"--api-audiences", audience)
 	case !apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the Kubernetes API did not say whether it accepts tokens for %s (%s)", audience, reasonOf(err))
 	}
@@ -110,7 +112,8 @@ func (t *Tokens) grant(ctx context.Context, namespace, name string) string {
 		}
 	}
 	role := "landwaiter-token-" + name
-	return fmt.Sprintf("grant it with: kubectl create role %s --namespace=%s --verb=create --resource=serviceaccounts/token --resource-name=%s && kubectl create rolebinding %s --namespace=%s --role=%s %s",
+	return fmt.Sprintf("grant it with: kubectl create role %s --namespace=%s --verb=create --resource=serviceaccounts/token "+
+		"--resource-name=%s && kubectl create rolebinding %s --namespace=%s --role=%s %s",
 		role, namespace, name, role, namespace, role, *subject)
 }
 

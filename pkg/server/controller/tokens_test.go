@@ -97,7 +97,8 @@ func TestATokenHasOneAudienceAndTheShortestLife(t *testing.T) {
 
 func TestNoTokenLeavesThatTheAPIServerAccepts(t *testing.T) {
 	for status, says := range map[int]string{
-		http.StatusCreated: "the Kubernetes API itself accepts tokens for sts.amazonaws.com", http.StatusForbidden: "the Kubernetes API itself accepts tokens for sts.amazonaws.com",
+		http.StatusCreated:             "the Kubernetes API itself accepts tokens for sts.amazonaws.com",
+		http.StatusForbidden:           "the Kubernetes API itself accepts tokens for sts.amazonaws.com",
 		http.StatusInternalServerError: "did not say whether it accepts tokens for sts.amazonaws.com (InternalError)",
 	} {
 		i, tokens := newIssuing(t)
@@ -112,7 +113,8 @@ func TestNoTokenLeavesThatTheAPIServerAccepts(t *testing.T) {
 }
 
 func TestAMissingRightComesWithTheCommandsThatGiveIt(t *testing.T) {
-	const commands = "grant it with: kubectl create role landwaiter-token-puller --namespace=team-a --verb=create --resource=serviceaccounts/token --resource-name=puller" +
+	const commands = "grant it with: kubectl create role landwaiter-token-puller --namespace=team-a --verb=create --resource=serviceaccounts/token " +
+		"--resource-name=puller" +
 		" && kubectl create rolebinding landwaiter-token-puller --namespace=team-a --role=landwaiter-token-puller --serviceaccount=landwaiter-system:landwaiter"
 	status := func(code int32, reason metav1.StatusReason, message string) *metav1.Status {
 		return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}
@@ -122,11 +124,15 @@ func TestAMissingRightComesWithTheCommandsThatGiveIt(t *testing.T) {
 		says   string
 		right  bool
 	}{
-		"no permission":     {status(403, metav1.StatusReasonForbidden, `User "x" cannot create resource`), "ServiceAccount team-a/puller: landwaiter has no permission to get its tokens; " + commands, true},
-		"a policy":          {status(403, metav1.StatusReasonForbidden, "policy 'x' denied request: a role is too wide"), "ServiceAccount team-a/puller: landwaiter has no permission to get its tokens (a role is too wide); " + commands, true},
-		"a long one":        {status(403, metav1.StatusReasonForbidden, "policy 'x' denied request: "+strings.Repeat("x", 5000)), fmt.Sprintf("(%s); ", strings.Repeat("x", maxDenial)), true},
-		"no such account":   {status(404, metav1.StatusReasonNotFound, "says a stranger"), "ServiceAccount team-a/puller does not exist", false},
-		"an internal error": {status(500, metav1.StatusReasonInternalError, "says a stranger"), "the Kubernetes API gave no token of ServiceAccount team-a/puller (InternalError)", false},
+		"no permission": {status(403, metav1.StatusReasonForbidden, `User "x" cannot create resource`),
+			"ServiceAccount team-a/puller: landwaiter has no permission to get its tokens; " + commands, true},
+		"a policy": {status(403, metav1.StatusReasonForbidden, "policy 'x' denied request: a role is too wide"),
+			"ServiceAccount team-a/puller: landwaiter has no permission to get its tokens (a role is too wide); " + commands, true},
+		"a long one": {status(403, metav1.StatusReasonForbidden, "policy 'x' denied request: "+strings.Repeat("x", 5000)),
+			fmt.Sprintf("(%s); ", strings.Repeat("x", maxDenial)), true},
+		"no such account": {status(404, metav1.StatusReasonNotFound, "says a stranger"), "ServiceAccount team-a/puller does not exist", false},
+		"an internal error": {status(500, metav1.StatusReasonInternalError, "says a stranger"),
+			"the Kubernetes API gave no token of ServiceAccount team-a/puller (InternalError)", false},
 	} {
 		i, tokens := newIssuing(t)
 		i.denies = c.denies

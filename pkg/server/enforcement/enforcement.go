@@ -65,10 +65,12 @@ func New(config *rest.Config, cluster Cluster, log *logrus.Logger, metrics prome
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
 	m := &Meter{cluster: cluster, log: log,
-		constraints: objects.Resource(schema.GroupVersionResource{Group: "constraints.gatekeeper.sh", Version: "v1beta1", Resource: "verifiedimages"}),
-		namespaces:  names.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}),
+		constraints: objects.Resource(schema.GroupVersionResource{Group: "constraints.gatekeeper.sh", Version: "v1beta1",
+			Resource: "verifiedimages"}),
+		namespaces: names.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}),
 		desc: prometheus.NewDesc("landwaiter_namespace_mode",
-			"Namespaces by the strictest enforcementAction of the VerifiedImages constraints that match all their pods: deny, warn, dryrun or none. Of the replica that leads.", []string{"mode", "namespace", "tenant"}, nil)}
+			"Namespaces by the strictest enforcementAction of the VerifiedImages constraints that match all their pods: deny, warn, dryrun or "+
+				"none. Of the replica that leads.", []string{"mode", "namespace", "tenant"}, nil)}
 	if err := metrics.Register(m); err != nil {
 		return nil, fmt.Errorf("register the modes of namespaces: %w", err)
 	}

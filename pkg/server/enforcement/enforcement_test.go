@@ -51,11 +51,16 @@ func apiServer(t *testing.T, status int, asked map[string]int, constraints ...st
 				require.NoError(t, yaml.Unmarshal([]byte("{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: x}, spec: "+spec+"}"), &c))
 				items = append(items, c)
 			}
-			_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "VerifiedImagesList", "metadata": map[string]any{}, "items": items})
+			_ = json.NewEncoder(w).
+				Encode(map[string]any{"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "VerifiedImagesList", "metadata": map[string]any{}, "items": items})
 		case r.URL.Query().Get("continue") == "":
-			fmt.Fprint(w, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","metadata":{"continue":"more"},"items":[{"metadata":{"name":"iris-api","labels":{"stage":"live"}}}]}`)
+			fmt.Fprint(w,
+				`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","metadata":{"continue":"more"},"items":[{"metadata":{"name":"iris-api",`+
+					`"labels":{"stage":"live"}}}]}`)
 		default:
-			fmt.Fprint(w, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","metadata":{},"items":[{"metadata":{"name":"iris-web","labels":{"stage":"test"}}},{"metadata":{"name":"team-a"}}`)
+			fmt.Fprint(w,
+				`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","metadata":{},"items":[{"metadata":{"name":"iris-web","labels":{"stage":"test"}}},`+
+					`{"metadata":{"name":"team-a"}}`)
 			for i := range maxSeries + 7 {
 				fmt.Fprintf(w, `,{"metadata":{"name":"iris-%04d"}}`, i)
 			}
@@ -82,11 +87,13 @@ func TestANamespaceHasTheModeOfTheStrictestConstraintThatMatchesIt(t *testing.T)
 		constraints []string
 		want        string
 	}{
-		"no constraint":              {nil, "iris-api none, iris-web none, team-a none"},
-		"dryrun everywhere":          {[]string{`{enforcementAction: dryrun, match: {` + pods + `}}`}, "iris-api dryrun, iris-web dryrun, team-a dryrun"},
-		"team by team":               {[]string{`{enforcementAction: dryrun}`, `{enforcementAction: warn, match: {namespaces: ["iris-*"]}}`, `{match: {namespaces: [iris-web]}}`}, "iris-api warn, iris-web deny, team-a dryrun"},
-		"excluded":                   {[]string{`{match: {excludedNamespaces: [team-a]}}`}, "iris-api deny, iris-web deny, team-a none"},
-		"by labels":                  {[]string{`{enforcementAction: warn}`, `{match: {namespaceSelector: {matchLabels: {stage: live}}}}`}, "iris-api deny, iris-web warn, team-a warn"},
+		"no constraint":     {nil, "iris-api none, iris-web none, team-a none"},
+		"dryrun everywhere": {[]string{`{enforcementAction: dryrun, match: {` + pods + `}}`}, "iris-api dryrun, iris-web dryrun, team-a dryrun"},
+		"team by team": {[]string{`{enforcementAction: dryrun}`, `{enforcementAction: warn, match: {namespaces: ["iris-*"]}}`,
+			`{match: {namespaces: [iris-web]}}`}, "iris-api warn, iris-web deny, team-a dryrun"},
+		"excluded": {[]string{`{match: {excludedNamespaces: [team-a]}}`}, "iris-api deny, iris-web deny, team-a none"},
+		"by labels": {[]string{`{enforcementAction: warn}`, `{match: {namespaceSelector: {matchLabels: {stage: live}}}}`},
+			"iris-api deny, iris-web warn, team-a warn"},
 		"some pods are not all":      {[]string{`{match: {labelSelector: {matchLabels: {a: b}}}}`}, "iris-api none, iris-web none, team-a none"},
 		"Deployments are not enough": {[]string{`{match: {kinds: [{apiGroups: [apps], kinds: [Deployment]}]}}`}, "iris-api none, iris-web none, team-a none"},
 	} {
@@ -97,7 +104,8 @@ func TestANamespaceHasTheModeOfTheStrictestConstraintThatMatchesIt(t *testing.T)
 			require.NoError(t, err)
 			m.set(counts)
 			var want strings.Builder
-			want.WriteString("# HELP landwaiter_namespace_mode Namespaces by the strictest enforcementAction of the VerifiedImages constraints that match all their pods: deny, warn, dryrun or none. Of the replica that leads.\n# TYPE landwaiter_namespace_mode gauge\n")
+			want.WriteString("# HELP landwaiter_namespace_mode Namespaces by the strictest enforcementAction of the VerifiedImages constraints that match all their " +
+				"pods: deny, warn, dryrun or none. Of the replica that leads.\n# TYPE landwaiter_namespace_mode gauge\n")
 			for _, one := range strings.Split("ignored none, "+c.want, ", ") {
 				namespace, mode, _ := strings.Cut(one, " ")
 				fmt.Fprintf(&want, "landwaiter_namespace_mode{mode=%q,namespace=%q,tenant=%q} 1\n", mode, namespace, names{}.Tenant(verify.Namespace(namespace)))

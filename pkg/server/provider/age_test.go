@@ -18,7 +18,8 @@ func TestAConnectionEndsWithAnAnswerOnceItIsOld(t *testing.T) {
 		h := testHandler(byRepository, pinning, nil)
 		connection := rememberChecks(context.Background(), nil)
 		asked := func() (status int, ends bool) {
-			r := httptest.NewRequestWithContext(connection, http.MethodPost, "/v1/verify", strings.NewReader(`{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest","request":{"keys":["r.example.com/a"]}}`))
+			r := httptest.NewRequestWithContext(connection, http.MethodPost, "/v1/verify",
+				strings.NewReader(`{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest","request":{"keys":["r.example.com/a"]}}`))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)

@@ -28,7 +28,8 @@ func TestGatekeepersOwnClientUnderstandsEveryAnswer(t *testing.T) {
 	}{
 		"verify": {path: "/v1/verify", keys: []string{"[team-a]r.example.com/a", "[team-a]r.example.com/d", "[team-a]r.example.com/a"},
 			responses: map[string]any{"[team-a]r.example.com/a": true, "[team-a]r.example.com/d": false}, status: 200},
-		"verify by digest": {path: "/v1/verify", keys: []string{"[team-a]r.example.com/a" + at}, responses: map[string]any{"[team-a]r.example.com/a" + at: true}, status: 200},
+		"verify by digest": {path: "/v1/verify", keys: []string{"[team-a]r.example.com/a" + at}, responses: map[string]any{"[team-a]r.example.com/a" + at: true},
+			status: 200},
 		"verdict": {path: "/v1/verdict", keys: []string{"[team-a]r.example.com/a", "[team-a]r.example.com/d", "[team-a]r.example.com/a"},
 			responses: map[string]any{"[team-a]r.example.com/a": true, "[team-a]r.example.com/d": false}, status: 200},
 		"undecided verdict": {path: "/v1/verdict", keys: []string{"r.example.com/a", "r.example.com/u"}, systemError: "could not be decided", status: 200},

@@ -71,5 +71,6 @@ func TestAnImageThatIsNoneSaysWhomToAsk(t *testing.T) {
 	} {
 		require.Contains(t, ask(t, h, c.path, c.key).Items[0].Error, c.want, c.path)
 	}
-	require.Contains(t, ask(t, h, "/v1/verdict", "[team-a]r.example.com/A", "[team-a]r.example.com/a").SystemError, ". Ask: #team-a", "beside one that could not be decided")
+	require.Contains(t, ask(t, h, "/v1/verdict", "[team-a]r.example.com/A", "[team-a]r.example.com/a").SystemError, ". Ask: #team-a",
+		"beside one that could not be decided")
 }

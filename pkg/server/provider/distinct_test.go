@@ -67,7 +67,8 @@ func TestTagsAndDigestsAndNamespacesStayDistinct(t *testing.T) {
 	other := "sha256:" + strings.Repeat("1", 64)
 	asked := &calls{}
 	h := testHandler(asked.decider(byRepository), pinning, nil)
-	response := ask(t, h, "/v1/verdict", "[x]r.example.com/a", "[x]r.example.com/a:v1", "[x]r.example.com/a:v1@"+someDigest.String(), "[y]r.example.com/a:v1@"+someDigest.String(),
+	response := ask(t, h, "/v1/verdict", "[x]r.example.com/a", "[x]r.example.com/a:v1", "[x]r.example.com/a:v1@"+someDigest.String(),
+		"[y]r.example.com/a:v1@"+someDigest.String(),
 		"[x]r.example.com:5000/a@"+someDigest.String(), "[x]r.example.com/a@"+other)
 	require.NotEmpty(t, response.SystemError, "the verdict is about another digest")
 	require.Len(t, asked.get(), 6)
@@ -87,10 +88,12 @@ func TestADenialOfTooManyImagesSaysWhatToDo(t *testing.T) {
 		want   string
 		status int
 	}{
-		"one more than the limit":         {images(maxImages+1, "[team-a]r.example.com/a%d"), "more than 512 different images", http.StatusRequestEntityTooLarge},
-		"one more that is no image":       {append(images(maxImages, "[team-a]r.example.com/a%d"), "[team-a]r.example.com/Bad"), "more than 512 different images", http.StatusRequestEntityTooLarge},
-		"nothing of it is an image":       {images(maxImages+1, "[team-a]r.example.com/A%d"), "more than 512 different images", http.StatusRequestEntityTooLarge},
-		"by digests":                      {images(maxImages+1, "[team-a]r.example.com/a:v1@sha256:%064d"), "more than 512 different images", http.StatusRequestEntityTooLarge},
+		"one more than the limit": {images(maxImages+1, "[team-a]r.example.com/a%d"), "more than 512 different images", http.StatusRequestEntityTooLarge},
+		"one more that is no image": {append(images(maxImages, "[team-a]r.example.com/a%d"), "[team-a]r.example.com/Bad"), "more than 512 different images",
+			http.StatusRequestEntityTooLarge},
+		"nothing of it is an image": {images(maxImages+1, "[team-a]r.example.com/A%d"), "more than 512 different images", http.StatusRequestEntityTooLarge},
+		"by digests": {images(maxImages+1, "[team-a]r.example.com/a:v1@sha256:%064d"), "more than 512 different images",
+			http.StatusRequestEntityTooLarge},
 		"more spellings than are read":    {spellings(maxKeys + 1), "2049 images", http.StatusRequestEntityTooLarge},
 		"a long image":                    {[]string{long}, fmt.Sprintf("%d bytes", len(long)), http.StatusRequestEntityTooLarge},
 		"images that are long altogether": {images(1000, "[team-a]r.example.com/"+strings.Repeat("a", 1100)+"%d"), "1048576 bytes", http.StatusRequestEntityTooLarge},
@@ -112,7 +115,8 @@ func TestADenialOfTooManyImagesSaysWhatToDo(t *testing.T) {
 func TestEachLineSaysWhetherAnImageIsDeniedOrUndecided(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
 	for _, path := range []string{"/v1/verdict", "/v1/verify", "/v1/audit/verify"} {
-		text := ask(t, h, path, "[team-a]r.example.com/unreachable", "[team-a]r.example.com/deny", "[team-a]r.example.com/allow", "[team-a]r.example.com/unreachable:v2").SystemError
+		text := ask(t, h, path, "[team-a]r.example.com/unreachable", "[team-a]r.example.com/deny", "[team-a]r.example.com/allow",
+			"[team-a]r.example.com/unreachable:v2").SystemError
 		require.Regexp(t, `^image r.example.com/deny is denied in namespace team-a: because of denied
 undecided: image r.example.com/unreachable could not be decided in namespace team-a: because of undecided
 undecided: image r.example.com/unreachable:v2 could not be decided in namespace team-a: because of undecided; try again \(traceID [0-9a-f]{32}\)$`, text)

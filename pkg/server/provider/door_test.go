@@ -159,7 +159,8 @@ func TestReportsAboutOneImageAreBoundedAndShowWhatCountsFirst(t *testing.T) {
 	failed := policy.Finding{Verifier: "scan", Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "scan"}}
 	hidden := reported(slices.Concat(proven, findings[:minReports], []policy.Finding{failed}), minReports)
 	require.Len(t, hidden, minReports)
-	require.True(t, slices.ContainsFunc(hidden, func(f *policy.Finding) bool { return f.Verifier == "scan" }), "images beside it hide no failure from a template that denies because of it")
+	require.True(t, slices.ContainsFunc(hidden, func(f *policy.Finding) bool { return f.Verifier == "scan" }),
+		"images beside it hide no failure from a template that denies because of it")
 	for images, most := range map[int]int{0: 64, 1: 64, 4: 64, 5: 51, 16: 16, 32: 8, 1000: 8} {
 		require.Equal(t, most, reportRoom(images), images)
 	}
@@ -184,9 +185,12 @@ func TestMalformedKeysTakePlacesOfTheAccountThatTheyCameWith(t *testing.T) {
 
 func TestARequestThatNeedsMoreThanThereIsTakesNothing(t *testing.T) {
 	h := testHandler(byRepository, pinning, func(o *Options) { o.MaxKeys = 8 })
-	_, status := post(t, h, "/v1/verify", requestBody(t, "[team-a]r.example.com/a", "[team-b]r.example.com/a1", "[team-b]r.example.com/a2", "[team-b]r.example.com/a3", "[team-b]r.example.com/a4", "[team-b]r.example.com/a5"))
+	_, status := post(t, h, "/v1/verify",
+		requestBody(t, "[team-a]r.example.com/a", "[team-b]r.example.com/a1", "[team-b]r.example.com/a2", "[team-b]r.example.com/a3", "[team-b]r.example.com/a4",
+			"[team-b]r.example.com/a5"))
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/a1", "[team-a]r.example.com/a2", "[team-a]r.example.com/a3").Items, 4, "every place was given back")
+	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/a1", "[team-a]r.example.com/a2", "[team-a]r.example.com/a3").Items, 4,
+		"every place was given back")
 }
 
 // Each request fits by itself, and is the only one of its account.

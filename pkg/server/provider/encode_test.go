@@ -28,12 +28,16 @@ func FuzzAnswersAreWrittenAsEncodingJSONWritesThem(f *testing.F) {
 		f.Add(text, true, uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, text string, success bool, reports uint8) {
-		v := &value{Version: resultVersion, IsSuccess: success, Succeeded: success, TraceID: text, Timestamp: "2026-01-02T03:04:05Z", VerifierReports: []verifierReport{},
-			Digest: text, Namespace: text, Policy: policyRef{Kind: text, Name: text}, Reason: text}
+		v := &value{Version: resultVersion, IsSuccess: success, Succeeded: success, TraceID: text, Timestamp: "2026-01-02T03:04:05Z",
+			VerifierReports: []verifierReport{},
+			Digest:          text, Namespace: text, Policy: policyRef{Kind: text, Name: text}, Reason: text}
 		for i := range reports % 4 {
-			r := verifierReport{Subject: text, IsSuccess: success, Name: text, VerifierName: text, Type: text, VerifierType: text, ReferenceDigest: text, ArtifactType: text, Message: text}
+			r := verifierReport{Subject: text, IsSuccess: success, Name: text, VerifierName: text, Type: text, VerifierType: text, ReferenceDigest: text,
+				ArtifactType: text, Message: text}
 			if i > 0 {
-				r.ErrorReason, r.Remediation, r.Extensions = text, text, map[string]any{"b": text, "a": []string{text, ""}, text: 7, "c": []map[string]any{{text: text, "d": []string(nil)}, nil, {}}, "e": map[string]any{"f": true, "g": nil}, "h": []any{text}}
+				r.ErrorReason, r.Remediation, r.Extensions = text, text,
+					map[string]any{"b": text, "a": []string{text, ""}, text: 7, "c": []map[string]any{{text: text, "d": []string(nil)}, nil, {}},
+						"e": map[string]any{"f": true, "g": nil}, "h": []any{text}}
 			}
 			v.VerifierReports = append(v.VerifierReports, r)
 		}

@@ -31,7 +31,8 @@ func Example() {
 		panic(err)
 	}
 	defer decider.Close()
-	identity, err := serving.New(nil, log, serving.Options{CertificateFile: certificates.CertificateFile(), KeyFile: certificates.KeyFile(), ClientCAFiles: []string{certificates.CAFile()}})
+	identity, err := serving.New(nil, log,
+		serving.Options{CertificateFile: certificates.CertificateFile(), KeyFile: certificates.KeyFile(), ClientCAFiles: []string{certificates.CAFile()}})
 	if err != nil {
 		panic(err)
 	}
@@ -55,7 +56,8 @@ func Example() {
 	}
 	// Output:
 	// 0 problems
-	// [team-a]registry.example.com/app:1 false a rule of VerificationPolicy team-a/frozen denies registry.example.com/app. To fix: use another image, or change that rule
+	// [team-a]registry.example.com/app:1 false a rule of VerificationPolicy team-a/frozen denies
+	// registry.example.com/app. To fix: use another image, or change that rule
 }
 
 // exampleFiles writes what the example reads: a rule that denies, since nothing is at registry.example.com.

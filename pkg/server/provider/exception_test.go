@@ -29,9 +29,12 @@ func excepting(t *testing.T, images string, now func() time.Time) Decider {
 	engine := verify.NewEngine(nil, now, verify.Options{})
 	return deciderFunc(func(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
 		return engine.Verify(ctx, &verify.Config{Namespace: namespace, Generation: "g",
-			Tiers: []verify.Tier{{Source: source, Judge: verify.ByRules([]verify.Rule{{Source: source, Images: []image.Pattern{everything}, Action: verify.Deny}}, verify.DefaultDeny)}},
-			Exceptions: []verify.Exception{verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "x"}, Why: "OPS-1\x1b[31m", Until: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC),
-				Images: &verify.ImageList{Patterns: []image.Pattern{pattern}}})}}, ref)
+			Tiers: []verify.Tier{
+				{Source: source, Judge: verify.ByRules([]verify.Rule{{Source: source, Images: []image.Pattern{everything}, Action: verify.Deny}}, verify.DefaultDeny)}},
+			Exceptions: []verify.Exception{
+				verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "x"}, Why: "OPS-1\x1b[31m",
+					Until:  time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC),
+					Images: &verify.ImageList{Patterns: []image.Pattern{pattern}}})}}, ref)
 	})
 }
 
@@ -44,7 +47,8 @@ func TestAnExceptionForOneImageDoesNotFreeThePod(t *testing.T) {
 	h.log.SetOutput(&out)
 	h.log.SetLevel(logrus.InfoLevel)
 	h.log.SetFormatter(&logrus.JSONFormatter{})
-	answered := items(ask(t, h, "/v1/verify", "[team-a]r.example.com/a:1", "[team-a]r.example.com/b:1", "[team-a]r.example.com/a/c:1", "[team-a]r.example.com/a:1@"+someDigest.String()))
+	answered := items(ask(t, h, "/v1/verify", "[team-a]r.example.com/a:1", "[team-a]r.example.com/b:1", "[team-a]r.example.com/a/c:1",
+		"[team-a]r.example.com/a:1@"+someDigest.String()))
 	require.Len(t, answered, 4)
 	for key, want := range map[string]bool{"a:1": true, "b:1": false, "a/c:1": false, "a:1@" + someDigest.String(): true} {
 		item := answered["[team-a]r.example.com/"+key]
@@ -60,7 +64,10 @@ func TestAnExceptionForOneImageDoesNotFreeThePod(t *testing.T) {
 		require.Equal(t, map[string]any{"kind": "ClusterVerificationPolicy", "name": "none"}, said["policy"])
 		require.Contains(t, said["warning"], "Exception team-a/x allows it until 2026-11-23T00:00:00Z (OPS-1 [31m); after that: a rule of")
 	}
-	require.NoError(t, testutil.CollectAndCompare(h.metrics.exceptions, strings.NewReader(`# HELP landwaiter_exception_uses_total Images that an exception or, with the kind Namespace, break-glass let in although policies deny them.
+	require.NoError(t,
+		testutil.CollectAndCompare(h.metrics.exceptions,
+			strings.NewReader(
+				`# HELP landwaiter_exception_uses_total Images that an exception or, with the kind Namespace, break-glass let in although policies deny them.
 # TYPE landwaiter_exception_uses_total counter
 landwaiter_exception_uses_total{kind="Exception",namespace="team-a"} 2
 `)))

@@ -80,7 +80,8 @@ func (h *handler) recovering(ctx context.Context, traceID string, t target, do w
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			h.log.WithFields(logrus.Fields{"traceID": traceID, "namespace": t.namespace.Label(), "image": t.ref.String(), "stack": policy.Cut(string(debug.Stack()), maxStackBytes)}).
+			h.log.WithFields(logrus.Fields{"traceID": traceID, "namespace": t.namespace.Label(), "image": t.ref.String(),
+				"stack": policy.Cut(string(debug.Stack()), maxStackBytes)}).
 				Errorf("panic: %s", policy.Cut(fmt.Sprint(cause), maxReasonBytes))
 			d, known = undecided("internal error"), true
 		}
@@ -145,7 +146,8 @@ func (d *decision) text(room int) string {
 // placeholder explains "auto" in a Deployment, "" for every other image.
 func placeholder(ref image.Reference) string {
 	if ref.Host == "docker.io" && ref.Repository == "library/auto" && ref.Tag == "latest" {
-		return "; if auto is the placeholder of Istio's gateways, which its webhook replaces in pods, a cluster admin can list auto in exemptImages of the constraint: the pods' real images are still verified"
+		return "; if auto is the placeholder of Istio's gateways, which its webhook replaces in pods, a cluster admin can list auto in " +
+			"exemptImages of the constraint: the pods' real images are still verified"
 	}
 	return ""
 }

@@ -208,7 +208,8 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 		first, _ := x.endpoint.parseKey(keys[0], h.parse) // a malformed image has a namespace too
 		account := h.decider.Account(first.namespace)
 		if x.turn = h.turns.Try(account); x.turn == nil {
-			return nil, refuse(http.StatusServiceUnavailable, "overloaded: no processor is free to read so many images of %s, try again", account.Describe())
+			return nil, refuse(http.StatusServiceUnavailable, "overloaded: no processor is free to read so many images of %s, try again",
+				account.Describe())
 		}
 	}
 	plan, refused := x.endpoint.plan(keys, h.parse)

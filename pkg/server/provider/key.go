@@ -71,7 +71,8 @@ const (
 
 // endpointNames returns the names of all endpoints.
 func endpointNames() []string {
-	return []string{"verdict", "verify", "mutate", "namespace_verify", "namespace_mutate", "ratify_verify", "ratify_mutate", "audit_verify", unknownEndpoint}
+	return []string{"verdict", "verify", "mutate", "namespace_verify", "namespace_mutate", "ratify_verify", "ratify_mutate", "audit_verify",
+		unknownEndpoint}
 }
 
 // parsePath returns the endpoint of an escaped URL path. It compares raw paths: cleaning or
@@ -97,7 +98,8 @@ func parsePath(path string) (endpoint, error) {
 		return endpoint{name: prefix + "mutate", operation: OperationMutate}, nil
 	}
 	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verdict, /v1/verify, /v1/audit/verify, /v1/mutate, " +
-		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate; for Ratify's templates, /ratify/gatekeeper/v1/verify or /ratify/gatekeeper/v1/mutate")
+		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate; for Ratify's templates, /ratify/gatekeeper/v1/verify or " +
+		"/ratify/gatekeeper/v1/mutate")
 }
 
 func parseTenantPath(rest string) (endpoint, error) {
@@ -149,7 +151,9 @@ func parseTaggedKey(key string, parse parser) (target, error) {
 		return target{}, fmt.Errorf("the tag of key %s: %w", shown(key), err)
 	}
 	if strings.HasPrefix(rest, "[") {
-		return target{namespace: namespace}, fmt.Errorf("the key %s has a second %q: an image must not bring a namespace tag of its own, and an IPv6 address cannot be a registry host", shown(key), "[")
+		return target{namespace: namespace},
+			fmt.Errorf("the key %s has a second %q: an image must not bring a namespace tag of its own, and an IPv6 address cannot be a "+
+				"registry host", shown(key), "[")
 	}
 	ref, err := parse(rest)
 	return target{namespace: namespace, ref: ref}, err

@@ -23,16 +23,17 @@ func TestTaggedKeyNamesItsNamespace(t *testing.T) {
 		namespace verify.Namespace
 		image     string
 	}{
-		"tag":                         {"/v1/verify", "[team-a]r.example.com/app:v1", "team-a", "r.example.com/app:v1"},
-		"no tag is the cluster":       {"/v1/verify", "nginx", verify.Cluster, "docker.io/library/nginx:latest"},
-		"tag for Ratify's path":       {"/ratify/gatekeeper/v1/verify", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
-		"tag for our templates":       {"/v1/verdict", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
-		"tag for audits":              {"/v1/audit/verify", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
-		"path":                        {"/v1/namespaces/team-b/verify", "nginx:1", "team-b", "docker.io/library/nginx:1"},
-		"path for mutation":           {"/v1/namespaces/team-b/mutate", "nginx:1", "team-b", "docker.io/library/nginx:1"},
-		"mutation is the cluster":     {"/v1/mutate", "nginx:1", verify.Cluster, "docker.io/library/nginx:1"},
-		"namespace of one character":  {"/v1/verify", "[a]nginx", "a", "docker.io/library/nginx:latest"},
-		"namespace of 63 characters":  {"/v1/verify", "[" + strings.Repeat("a", 63) + "]nginx", verify.Namespace(strings.Repeat("a", 63)), "docker.io/library/nginx:latest"},
+		"tag":                        {"/v1/verify", "[team-a]r.example.com/app:v1", "team-a", "r.example.com/app:v1"},
+		"no tag is the cluster":      {"/v1/verify", "nginx", verify.Cluster, "docker.io/library/nginx:latest"},
+		"tag for Ratify's path":      {"/ratify/gatekeeper/v1/verify", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
+		"tag for our templates":      {"/v1/verdict", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
+		"tag for audits":             {"/v1/audit/verify", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
+		"path":                       {"/v1/namespaces/team-b/verify", "nginx:1", "team-b", "docker.io/library/nginx:1"},
+		"path for mutation":          {"/v1/namespaces/team-b/mutate", "nginx:1", "team-b", "docker.io/library/nginx:1"},
+		"mutation is the cluster":    {"/v1/mutate", "nginx:1", verify.Cluster, "docker.io/library/nginx:1"},
+		"namespace of one character": {"/v1/verify", "[a]nginx", "a", "docker.io/library/nginx:latest"},
+		"namespace of 63 characters": {"/v1/verify", "[" + strings.Repeat("a", 63) + "]nginx", verify.Namespace(strings.Repeat("a", 63)),
+			"docker.io/library/nginx:latest"},
 		"namespace that looks a port": {"/v1/verify", "[5000]nginx", "5000", "docker.io/library/nginx:latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +49,8 @@ func TestRefusesImagesThatBringATagOfTheirOwn(t *testing.T) {
 	everywhere := []string{"/v1/verdict", "/v1/verify", "/v1/mutate", "/v1/namespaces/team-a/verify", "/v1/namespaces/team-a/mutate",
 		"/ratify/gatekeeper/v1/verify", "/ratify/gatekeeper/v1/mutate", "/v1/audit/verify"}
 	for _, path := range everywhere {
-		for _, key := range []string{"[team-a][team-b]nginx", "[team-a] [team-b]nginx", "nginx[team-b]", "r.example.com/[team-b]/x", "nginx:[team-b]", " [team-b]nginx",
+		for _, key := range []string{"[team-a][team-b]nginx", "[team-a] [team-b]nginx", "nginx[team-b]", "r.example.com/[team-b]/x", "nginx:[team-b]",
+			" [team-b]nginx",
 			"[]nginx", "[team-b", "[[team-b]]nginx", "[Team-B]nginx", "[team.b]nginx", "[team-b\n]nginx", "[-b]nginx", "[team-b]", "[*]nginx", "[team-a]\x00nginx",
 			"[" + strings.Repeat("a", 64) + "]nginx", "", "[", "]", "[::1]:5000/app", "[team-a][::1]:5000/app", "team-b]nginx"} {
 			if key == "" && endpointOf(t, path).operation == OperationMutate {
@@ -67,11 +69,13 @@ func TestRefusesImagesThatBringATagOfTheirOwn(t *testing.T) {
 }
 
 func TestRefusesPathsThatAreNotExactlyAnEndpoint(t *testing.T) {
-	for _, path := range []string{"", "/", "*", "/v1", "/v1/verify/", "//v1/verify", "/v1//verify", "/v1/./verify", "/v1/../v1/verify", "/V1/verify", "/v1/%76erify",
+	for _, path := range []string{"", "/", "*", "/v1", "/v1/verify/", "//v1/verify", "/v1//verify", "/v1/./verify", "/v1/../v1/verify",
+		"/V1/verify", "/v1/%76erify",
 		"/v1/namespaces/team-a", "/v1/namespaces/team-a/", "/v1/namespaces//verify", "/v1/namespaces/team-a/verify/", "/v1/namespaces/team-a/x",
 		"/v1/namespaces/Team-A/verify", "/v1/namespaces/team-a%2fteam-b/verify", "/v1/namespaces/team-a/team-b/verify", "/v1/namespaces/[team-a]/verify",
 		"/v1/namespaces/../verify", "/ratify/gatekeeper", "/ratify/gatekeeper/v1", "/ratify/gatekeeper/v1/namespaces/team-a/verify",
-		"/v1/audit", "/v1/audit/", "/v1/verdict/", "/v1/audit/verdict", "/v1/namespaces/team-a/verdict", "/ratify/gatekeeper/v1/verdict", "/v1/audit/mutate", "/v1/audit/verify/", "/ratify/gatekeeper/v1/audit/verify", "/v1/namespaces/team-a/audit/verify",
+		"/v1/audit", "/v1/audit/", "/v1/verdict/", "/v1/audit/verdict", "/v1/namespaces/team-a/verdict", "/ratify/gatekeeper/v1/verdict", "/v1/audit/mutate",
+		"/v1/audit/verify/", "/ratify/gatekeeper/v1/audit/verify", "/v1/namespaces/team-a/audit/verify",
 		"/ratify/gatekeeper/ratify/gatekeeper/v1/verify", "/ratify/gatekeeperv1/verify", "/v1/namespaces/" + strings.Repeat("a", 64) + "/verify"} {
 		_, err := parsePath(path)
 		require.Error(t, err, path)

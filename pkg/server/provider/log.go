@@ -52,7 +52,8 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	}
 	if o.Outcome != RequestAnswered && o.Outcome != RequestUndecided { // refused before its namespace was known
 		var own logrus.Level
-		own, repeated = l.level(logrus.InfoLevel, o.Source, verify.Cluster.Account(), lineOf(o.Endpoint, string(o.Outcome), strconv.Itoa(o.Status)))
+		own, repeated = l.level(logrus.InfoLevel, o.Source, verify.Cluster.Account(),
+			lineOf(o.Endpoint, string(o.Outcome), strconv.Itoa(o.Status)))
 		level = min(level, own)
 	}
 	if !l.log.IsLevelEnabled(level) {
@@ -62,8 +63,9 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	fields := logrus.Fields{
 		"traceID": o.TraceID, "source": string(o.Source), "endpoint": o.Endpoint, "outcome": string(o.Outcome),
 		"status": o.Status, "duration": o.Duration.String(), "keys": o.Asked, "images": o.Images,
-		"allowed": counts[verify.AnswerAllowed], "unverified": counts[verify.AnswerUnverified], "warned": counts[verify.AnswerWarned], "excepted": counts[verify.AnswerByException],
-		"denied": counts[verify.AnswerDenied], "invalid": counts[verify.AnswerInvalid], "undecided": counts[verify.AnswerUndecided],
+		"allowed": counts[verify.AnswerAllowed], "unverified": counts[verify.AnswerUnverified], "warned": counts[verify.AnswerWarned],
+		"excepted": counts[verify.AnswerByException],
+		"denied":   counts[verify.AnswerDenied], "invalid": counts[verify.AnswerInvalid], "undecided": counts[verify.AnswerUndecided],
 	}
 	if about := o.About(); about != "" {
 		fields["namespace"] = about
@@ -303,7 +305,8 @@ func (h *largest) Pop() any {
 }
 
 func newRepeats(window time.Duration, lines int, now func() time.Time) *repeats {
-	return &repeats{window: window, limit: lines, now: now, known: map[line]*repeat{}, order: list.New(), accounts: map[verify.Account]*crowd{}}
+	return &repeats{window: window, limit: lines, now: now, known: map[line]*repeat{}, order: list.New(),
+		accounts: map[verify.Account]*crowd{}}
 }
 
 // fresh reports whether to log a line of an account, and how often it has occurred since it

@@ -116,7 +116,8 @@ func TestMetricsCountRequestsKeysAndStages(t *testing.T) {
 	for _, c := range []struct {
 		want             float64
 		endpoint, result string
-	}{{1, "verify", "answered"}, {1, "verify", "undecided"}, {1, "mutate", "answered"}, {1, "unknown", "malformed"}, {1, "namespace_verify", "malformed"}, {1, "ratify_mutate", "overloaded"}} {
+	}{{1, "verify", "answered"}, {1, "verify", "undecided"}, {1, "mutate", "answered"}, {1, "unknown", "malformed"}, {1, "namespace_verify", "malformed"},
+		{1, "ratify_mutate", "overloaded"}} {
 		require.Equal(t, c.want, testutil.ToFloat64(m.requests.WithLabelValues(c.endpoint, c.result)), c)
 	}
 	for _, c := range []struct {

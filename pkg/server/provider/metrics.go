@@ -41,25 +41,30 @@ func newMetrics(registry *prometheus.Registry, namespace, quota func(verify.Name
 	m := &metrics{
 		requests: prometheus.NewCounterVec(counter("requests_total", "Requests by outcome."), []string{"endpoint", "outcome"}),
 		images: prometheus.NewCounterVec(counter("images_total",
-			"Images in requests by outcome. If a request spells one image in two ways, it counts twice."), []string{"namespace", "outcome", "source"}),
+			"Images in requests by outcome. If a request spells one image in two ways, it counts twice."),
+			[]string{"namespace", "outcome", "source"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "request_duration_seconds",
 			Help: "Time from the header of a request to its answer.", Buckets: buckets}, []string{"endpoint"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "stage_duration_seconds",
 			Help: "Duration of one stage of verifying an image.", Buckets: buckets}, []string{"stage"}),
-		inFlight:           prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "requests_in_flight",
+			Help: "Requests that are not answered yet."}),
 		panics:             prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
 		requestsOverloaded: prometheus.NewCounter(counter("requests_overloaded_total", "Requests refused because too many were in flight.")),
 		imagesOverloaded: prometheus.NewCounterVec(counter("images_overloaded_total",
-			"Images that were not verified because too many were in flight, or too much evidence was in memory, in all or of their namespace."), []string{"namespace"}),
+			"Images that were not verified because too many were in flight, or too much evidence was in memory, in all or of their namespace."),
+			[]string{"namespace"}),
 		verdicts: prometheus.NewCounterVec(counter("verdicts_total", "Verdicts by where they came from."), []string{"namespace", "outcome"}),
 		// Without quantiles it is a sum and a count: a histogram for each namespace is too many
 		// series, and the platform groups namespaces by their quotas.
 		worked: prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: metricPrefix + "image_duration_seconds",
 			Help: "Time to decide about images, or to pin them, that were not known in memory."}, []string{"namespace"}),
 		workedByQuota: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "quota_image_duration_seconds",
-			Help: "Time to decide about images, or to pin them, that were not known in memory, by the ClusterQuota of their namespace.", Buckets: buckets}, []string{"quota"}),
+			Help:    "Time to decide about images, or to pin them, that were not known in memory, by the ClusterQuota of their namespace.",
+			Buckets: buckets}, []string{"quota"}),
 		exceptions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_exception_uses_total",
-			Help: "Images that an exception or, with the kind Namespace, break-glass let in although policies deny them."}, []string{"namespace", "kind"}),
+			Help: "Images that an exception or, with the kind Namespace, break-glass let in although policies deny them."},
+			[]string{"namespace", "kind"}),
 		namespace: namespace,
 		quota: func(of verify.Namespace) string {
 			if name := quota(of); name != "" {
@@ -74,7 +79,8 @@ func newMetrics(registry *prometheus.Registry, namespace, quota func(verify.Name
 			m.requests.WithLabelValues(endpoint, string(outcome))
 		}
 	}
-	registry.MustRegister(m.requests, m.images, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded, m.verdicts, m.worked, m.workedByQuota, m.exceptions)
+	registry.MustRegister(m.requests, m.images, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded,
+		m.verdicts, m.worked, m.workedByQuota, m.exceptions)
 	return m
 }
 

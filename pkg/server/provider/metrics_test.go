@@ -86,7 +86,8 @@ func TestWhereVerdictsComeFromIsCountedByNamespace(t *testing.T) {
 		result.Verdict = judged.As(policy.Allowed, result.Verdict)
 		return KeyObservation{Namespace: namespace, Answer: verify.AnswerAllowed, Duration: took, Result: &result}
 	}
-	undecided := KeyObservation{Namespace: "team-a", Answer: verify.AnswerUndecided, Duration: time.Second, Result: &verify.Result{Verdict: judged.As(policy.Undecided, policy.Verdict{})}}
+	undecided := KeyObservation{Namespace: "team-a", Answer: verify.AnswerUndecided, Duration: time.Second,
+		Result: &verify.Result{Verdict: judged.As(policy.Undecided, policy.Verdict{})}}
 	repeated := observed("team-a", time.Minute, verify.Result{Stages: work})
 	repeated.Repeated = true
 	h.metrics.Observe(t.Context(), Observation{Endpoint: "verify", Outcome: RequestAnswered, Keys: []KeyObservation{
@@ -96,14 +97,17 @@ func TestWhereVerdictsComeFromIsCountedByNamespace(t *testing.T) {
 		observed("team-a", 3*time.Second, verify.Result{Stages: work}), repeated, undecided,
 		observed("team-b", 0, verify.Result{}),
 	}})
-	require.NoError(t, testutil.CollectAndCompare(h.metrics.verdicts, strings.NewReader(`# HELP landwaiter_provider_verdicts_total Verdicts by where they came from.
+	require.NoError(t,
+		testutil.CollectAndCompare(h.metrics.verdicts, strings.NewReader(`# HELP landwaiter_provider_verdicts_total Verdicts by where they came from.
 # TYPE landwaiter_provider_verdicts_total counter
 landwaiter_provider_verdicts_total{namespace="team-a",outcome="memory"} 2
 landwaiter_provider_verdicts_total{namespace="team-a",outcome="redis"} 1
 landwaiter_provider_verdicts_total{namespace="team-a",outcome="verified"} 1
 landwaiter_provider_verdicts_total{namespace="team-b",outcome="rules"} 1
 `)))
-	require.NoError(t, testutil.CollectAndCompare(h.metrics.worked, strings.NewReader(`# HELP landwaiter_provider_image_duration_seconds Time to decide about images, or to pin them, that were not known in memory.
+	require.NoError(t,
+		testutil.CollectAndCompare(h.metrics.worked,
+			strings.NewReader(`# HELP landwaiter_provider_image_duration_seconds Time to decide about images, or to pin them, that were not known in memory.
 # TYPE landwaiter_provider_image_duration_seconds summary
 landwaiter_provider_image_duration_seconds_sum{namespace="team-a"} 6
 landwaiter_provider_image_duration_seconds_count{namespace="team-a"} 4

@@ -163,8 +163,9 @@ func (x *exchange) about() string {
 func (x *exchange) observation(status int) Observation {
 	o := Observation{
 		TraceID: x.traceID, Requested: x.began, Duration: time.Since(x.began),
-		Endpoint: x.endpoint.name, Operation: x.endpoint.operation, Source: cmp.Or(x.endpoint.source, SourceAdmission), Namespace: x.endpoint.namespace,
-		Status: status, Outcome: x.outcome, Asked: x.asked, Images: len(x.plan.targets),
+		Endpoint: x.endpoint.name, Operation: x.endpoint.operation, Source: cmp.Or(x.endpoint.source, SourceAdmission),
+		Namespace: x.endpoint.namespace,
+		Status:    status, Outcome: x.outcome, Asked: x.asked, Images: len(x.plan.targets),
 		Keys: make([]KeyObservation, len(x.plan.keys)),
 	}
 	seen := 0 // targets are numbered in the order in which keys name them

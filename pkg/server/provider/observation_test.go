@@ -32,7 +32,8 @@ func observed(t *testing.T, decider Decider, path string, keys ...string) Observ
 
 func TestObserversSeeEveryVerdict(t *testing.T) {
 	began := time.Now()
-	o := observed(t, byRepository, "/v1/verify", "[team-a]r.example.com/allow", "r.example.com/deny", "[x", "[team-a]r.example.com/allow:latest", "[team-a]r.example.com/allow")
+	o := observed(t, byRepository, "/v1/verify", "[team-a]r.example.com/allow", "r.example.com/deny", "[x", "[team-a]r.example.com/allow:latest",
+		"[team-a]r.example.com/allow")
 	require.Regexp(t, `^[0-9a-f]{32}$`, o.TraceID)
 	require.False(t, o.Requested.Before(began))
 	require.Positive(t, o.Duration)

@@ -13,7 +13,8 @@ import (
 
 // Istio's gateways have image: auto in their Deployment. The denial must not send anybody to look for such an image.
 func TestADenialOfAPlaceholderSaysWhatItMayBe(t *testing.T) {
-	for text, want := range map[string]bool{"auto": true, "docker.io/library/auto:latest": true, "auto:v1": false, "team/auto": false, "r.example.com/library/auto": false} {
+	for text, want := range map[string]bool{"auto": true, "docker.io/library/auto:latest": true, "auto:v1": false, "team/auto": false,
+		"r.example.com/library/auto": false} {
 		ref, err := image.Parse(text)
 		require.NoError(t, err)
 		d := decision{answer: verify.AnswerDenied, result: verify.Result{Reference: ref, Verdict: policy.Verdict{Reason: "no signature was found"}}}

@@ -102,7 +102,8 @@ func TestWhatIsNotLoggedAgainIsThereForDebuggers(t *testing.T) {
 }
 
 func TestUndecidedImagesAreTheSameWhateverTheReason(t *testing.T) {
-	one, two := KeyObservation{Answer: verify.AnswerUndecided, Key: "a", Reason: "after 1 ms"}, KeyObservation{Answer: verify.AnswerUndecided, Key: "a", Reason: "after 2 ms"}
+	one, two := KeyObservation{Answer: verify.AnswerUndecided, Key: "a", Reason: "after 1 ms"},
+		KeyObservation{Answer: verify.AnswerUndecided, Key: "a", Reason: "after 2 ms"}
 	require.Equal(t, one.line(), two.line())
 	one.Answer, two.Answer = verify.AnswerDenied, verify.AnswerDenied
 	require.NotEqual(t, one.line(), two.line(), "another reason is news")

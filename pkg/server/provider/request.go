@@ -124,17 +124,21 @@ func decodeKeys(body []byte) ([]string, *refusal) {
 	}
 	switch {
 	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s", policy.Cut(err.Error(), maxReasonBytes))
+		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s",
+			policy.Cut(err.Error(), maxReasonBytes))
 	case request.APIVersion != apiVersion:
 		return nil, refuse(http.StatusBadRequest, "the request's apiVersion is %s, only %s is supported", shown(request.APIVersion), apiVersion)
 	case request.Kind != externaldata.ProviderRequestKind:
-		return nil, refuse(http.StatusBadRequest, "the request's kind is %s, it must be %s", shown(string(request.Kind)), externaldata.ProviderRequestKind)
+		return nil, refuse(http.StatusBadRequest, "the request's kind is %s, it must be %s", shown(string(request.Kind)),
+			externaldata.ProviderRequestKind)
 	case len(keys) > maxKeys:
 		return nil, deny(http.StatusRequestEntityTooLarge, fewerImages, "the request is about %d images, the limit is %d", len(keys), maxKeys)
 	}
 	for _, key := range keys {
 		if len(key) > maxKeyBytes {
-			return nil, deny(http.StatusRequestEntityTooLarge, "use a shorter name", "an image and its namespace are %d bytes long, the limit is %d: %s", len(key), maxKeyBytes, shown(key))
+			return nil,
+				deny(http.StatusRequestEntityTooLarge, "use a shorter name", "an image and its namespace are %d bytes long, the limit is %d: %s",
+					len(key), maxKeyBytes, shown(key))
 		}
 	}
 	return keys, nil

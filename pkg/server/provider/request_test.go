@@ -82,7 +82,8 @@ func or(s, fallback string) string {
 func TestAcceptsWhatGatekeeperMaySend(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
 	for name, body := range map[string]string{
-		"unknown fields":          `{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest","more":1,"request":{"keys":["r.example.com/a"],"new":{}}}`,
+		"unknown fields": `{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest","more":1,` +
+			`"request":{"keys":["r.example.com/a"],"new":{}}}`,
 		"space around":            "\n " + string(requestBody(t, "r.example.com/a")) + "\n",
 		"the largest key":         string(requestBody(t, "r.example.com/a")),
 		"key written as \\u0072.": strings.Replace(string(requestBody(t, "r.example.com/a")), "r.", `\u0072.`, 1),
@@ -145,11 +146,13 @@ func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 // distinct key, or a system error and no items, and never both.
 // What is read without encoding/json is what that reads.
 func FuzzUsualKeysAreThoseOfEncodingJSON(f *testing.F) {
-	for _, keys := range [][]string{nil, {""}, {"r.example.com/a"}, {"[a]r.example.com/a", "[a]r.example.com/a", "x"}, {"é"}, {"a\"b"}, {"a\\", ","}, {"<&>"}, {"\x7f"}} {
+	for _, keys := range [][]string{nil, {""}, {"r.example.com/a"}, {"[a]r.example.com/a", "[a]r.example.com/a", "x"}, {"é"}, {"a\"b"}, {"a\\", ","},
+		{"<&>"}, {"\x7f"}} {
 		f.Add(requestBody(f, keys...))
 	}
 	usual := string(requestBody(f, "a", "b"))
-	for _, text := range []string{usual + "\n", usual + "\n\n", usual + "{}", strings.Replace(usual, `"b"`, `"b\u0041"`, 1), strings.Replace(usual, `a`, "\xff", 1), strings.Replace(usual, `","`, `", "`, 1), requestHead + requestTail} {
+	for _, text := range []string{usual + "\n", usual + "\n\n", usual + "{}", strings.Replace(usual, `"b"`, `"b\u0041"`, 1),
+		strings.Replace(usual, `a`, "\xff", 1), strings.Replace(usual, `","`, `", "`, 1), requestHead + requestTail} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -179,7 +182,8 @@ func TestKeysThatGatekeeperSendsAreReadTheShortWay(t *testing.T) {
 
 func FuzzRequest(f *testing.F) {
 	paths := []string{"/v1/verify", "/v1/mutate", "/v1/namespaces/team-a/verify", "/ratify/gatekeeper/v1/mutate"}
-	for i, keys := range [][]string{{"r.example.com/a"}, {"[a]r.example.com/a", "[a]r.example.com/a", "x"}, {"[", "", "\xff"}, {"r.example.com/u", "r.example.com/d"}, {"r.example.com/p"}} {
+	for i, keys := range [][]string{{"r.example.com/a"}, {"[a]r.example.com/a", "[a]r.example.com/a", "x"}, {"[", "", "\xff"},
+		{"r.example.com/u", "r.example.com/d"}, {"r.example.com/p"}} {
 		f.Add(requestBody(f, keys...), uint8(i))
 	}
 	f.Add([]byte(`{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest","request":{"keys":["\ud800",null,"a"]},"request":{}}`), uint8(0))

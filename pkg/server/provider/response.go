@@ -78,7 +78,8 @@ func newValue(d *decision, traceID string, now time.Time, room, most int) value 
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
 		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), most)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
-		Policy: policyRef(result.Verdict.Policy), Reason: policy.OneLine(result.Verdict.TextWithin(room)), Warning: policy.Shown(result.Verdict.Warning, room),
+		Policy: policyRef(result.Verdict.Policy), Reason: policy.OneLine(result.Verdict.TextWithin(room)),
+		Warning: policy.Shown(result.Verdict.Warning, room),
 	}
 	if x := result.Exception; x != (policy.ObjectRef{}) {
 		v.Exception = &exceptionRef{policyRef(x), result.ExceptionEnds.UTC().Format(time.RFC3339)}
@@ -226,7 +227,8 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 }
 
 // responseHead is the beginning of a ProviderResponse, up to the value of idempotent.
-const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) + `","response":{"idempotent":`
+const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) +
+	`","response":{"idempotent":`
 
 // pinned reports whether all images have a digest. A verdict about a tag is not idempotent:
 // the tag may be another image next time.
@@ -317,7 +319,8 @@ func undecidedText(p plan, decisions []decision, e endpoint) string {
 		switch answer, _ := k.answer(decisions); answer {
 		case verify.AnswerAllowed, verify.AnswerUnverified, verify.AnswerWarned, verify.AnswerByException:
 		case verify.AnswerUndecided:
-			undecided = append(undecided, undecidedHead+k.about("could not be decided", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
+			undecided = append(undecided, undecidedHead+k.about("could not be decided", p.targets[k.target].namespace, e)+
+				decisions[k.target].text(maxReasonBytes))
 		case verify.AnswerDenied:
 			denied = append(denied, k.about("is denied", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
 		case verify.AnswerInvalid:

@@ -32,7 +32,8 @@ func saying(reason string) deciderFunc {
 
 func TestUndecidedLinesAreSortedAndEndWithTheTraceID(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
-	text := ask(t, h, "/v1/verify", "r.example.com/unreachable", "r.example.com/deny", "r.example.com/allow", "r.example.com/Bad", "r.example.com/unreachable:v2").SystemError
+	text := ask(t, h, "/v1/verify", "r.example.com/unreachable", "r.example.com/deny", "r.example.com/allow", "r.example.com/Bad", "r.example.com/unreachable:v2").
+		SystemError
 	lines := strings.Split(text, "\n")
 	require.Len(t, lines, 4)
 	require.True(t, slices.IsSorted(lines), "%q", lines)
@@ -92,7 +93,9 @@ func TestADenialNamesEveryPolicyAndEndsWithItsCommand(t *testing.T) {
 	others := func(n int) (list []policy.Objection) {
 		for i := range n {
 			name := fmt.Sprintf("ClusterVerificationPolicy p%d", i)
-			list = append(list, policy.Objection{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: fmt.Sprintf("p%d", i)}, Reason: name + " requires\na signature", Command: command, Contact: "security@example.com"})
+			list = append(list,
+				policy.Objection{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: fmt.Sprintf("p%d", i)}, Reason: name + " requires\na signature",
+					Command: command, Contact: "security@example.com"})
 		}
 		return list
 	}

@@ -190,11 +190,13 @@ func TestValueIsASupersetOfRatifysResult(t *testing.T) {
 	subject := "r.example.com/app:v1@" + someDigest.String()
 	want := `{"version":"0.2.0","isSuccess":true,"succeeded":true,"digest":"` + someDigest.String() + `","namespace":"team-a","reason":"because of allowed",
 		"policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"main"},"verifierReports":[
-		{"subject":"` + subject + `","isSuccess":true,"name":"release","verifierName":"release","type":"notation","verifierType":"notation","referenceDigest":"sha256:aa",
+		{"subject":"` + subject +
+		`","isSuccess":true,"name":"release","verifierName":"release","type":"notation","verifierType":"notation","referenceDigest":"sha256:aa",
 		 "artifactType":"application/vnd.cncf.notary.signature","message":"verified","extensions":{"Issuer":"CN=x,O=y","SN":"CN=<z>"}},
 		{"subject":"` + subject + `","isSuccess":false,"name":"keys","verifierName":"keys","type":"cosign","verifierType":"cosign","referenceDigest":"sha256:bb",
 		 "artifactType":"t","message":"other key","errorReason":"WrongKey","remediation":"if your build made it: sign it"},
-		{"subject":"` + subject + `","isSuccess":false,"name":"keys","verifierName":"keys","type":"cosign","verifierType":"cosign","referenceDigest":"","artifactType":"",
+		{"subject":"` + subject +
+		`","isSuccess":false,"name":"keys","verifierName":"keys","type":"cosign","verifierType":"cosign","referenceDigest":"","artifactType":"",
 		 "message":"valid, but nobody signed"}]}`
 	var wanted map[string]any
 	require.NoError(t, json.Unmarshal([]byte(want), &wanted))

@@ -54,12 +54,15 @@ func parseNote(text string, now time.Time) (note, bool) {
 	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &n) != nil {
 		return note{}, false
 	}
-	if n.First.Before(now.Add(-10*keepDenials)) || !counterName.MatchString(n.Counter) || !traceName.MatchString(n.TraceID) || n.Count < 1 || n.Count > maxCount || n.Earlier < 0 || n.Earlier >= n.Count ||
-		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials || n.Answered.After(now.Add(maxAhead)) || n.Ended.After(now.Add(maxAhead)) {
+	if n.First.Before(now.Add(-10*keepDenials)) || !counterName.MatchString(n.Counter) || !traceName.MatchString(n.TraceID) || n.Count < 1 ||
+		n.Count > maxCount || n.Earlier < 0 || n.Earlier >= n.Count ||
+		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials || n.Answered.After(now.Add(maxAhead)) ||
+		n.Ended.After(now.Add(maxAhead)) {
 		return note{}, false
 	}
 	n.Registry = policy.Shown(n.Registry, maxNameBytes)
-	n.Image, n.Digest, n.Policy = policy.Shown(n.Image, maxImageBytes), policy.Shown(n.Digest, maxNameBytes), policy.Shown(n.Policy, maxNameBytes)
+	n.Image, n.Digest, n.Policy = policy.Shown(n.Image, maxImageBytes), policy.Shown(n.Digest, maxNameBytes),
+		policy.Shown(n.Policy, maxNameBytes)
 	n.Reason = policy.Shown(n.Reason, maxReasonBytes)
 	if _, err := image.Parse(n.Registry + "/x"); err != nil || n.Remedy.At(n.Registry) == "" {
 		n.Remedy = "" // the advice would quote a stranger
@@ -172,7 +175,8 @@ func (d *denial) merge(other *denial, now time.Time) {
 		d.first = other.first
 	}
 	if other.last.After(d.last) {
-		d.last, d.image, d.digest, d.policy, d.reason, d.traceID = other.last, other.image, other.digest, other.policy, other.reason, other.traceID
+		d.last, d.image, d.digest, d.policy, d.reason, d.traceID = other.last, other.image, other.digest, other.policy,
+			other.reason, other.traceID
 		d.remedy, d.remediation, d.command, d.contact = other.remedy, other.remediation, other.command, other.contact
 	}
 }
@@ -195,7 +199,8 @@ func (d *denial) store() string {
 // restore reads the output of store. It comes from a report, so it is bounded again.
 func (d *denial) restore(text string) bool {
 	var s storedCounters
-	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &s) != nil || len(s.Counters) > maxCounters || s.Ended < 0 || s.Ended > maxCount || s.Before < 0 {
+	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &s) != nil || len(s.Counters) > maxCounters || s.Ended < 0 ||
+		s.Ended > maxCount || s.Before < 0 {
 		return false
 	}
 	for id, c := range s.Counters {

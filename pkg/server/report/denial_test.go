@@ -12,7 +12,8 @@ import (
 )
 
 func noteAt(counter string, count int, last time.Time) note {
-	return note{Counter: counter, Image: "r.example.com/app:1", Policy: "ClusterVerifier release", Reason: "it is not signed", TraceID: "t", First: began, Last: last, Count: count}
+	return note{Counter: counter, Image: "r.example.com/app:1", Policy: "ClusterVerifier release", Reason: "it is not signed", TraceID: "t", First: began,
+		Last: last, Count: count}
 }
 
 // Replicas repeat notes, the watch repeats and reorders them, and terms of the lease begin

@@ -17,14 +17,17 @@ import (
 )
 
 // newEvent returns an Event about a workload of a namespace, or about the namespace itself.
-func newEvent(namespace verify.Namespace, name, reason, message string, about workload.Ref, first, last time.Time, count int) *corev1.Event {
+func newEvent(namespace verify.Namespace, name, reason, message string, about workload.Ref, first, last time.Time,
+	count int) *corev1.Event {
 	ref := reference(namespace, about)
 	if about == (workload.Ref{}) {
 		ref = corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: string(namespace), Name: string(namespace)}
 	}
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: string(namespace), Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": v1beta1.ReportSource}},
-		InvolvedObject: ref, Reason: reason, Message: message, Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: v1beta1.ReportSource}, ReportingController: v1beta1.ReportSource,
+		ObjectMeta: metav1.ObjectMeta{Namespace: string(namespace), Name: name,
+			Labels: map[string]string{"app.kubernetes.io/managed-by": v1beta1.ReportSource}},
+		InvolvedObject: ref, Reason: reason, Message: message, Type: corev1.EventTypeWarning,
+		Source: corev1.EventSource{Component: v1beta1.ReportSource}, ReportingController: v1beta1.ReportSource,
 		FirstTimestamp: metav1.NewTime(first), LastTimestamp: metav1.NewTime(last), Count: int32(min(count, 1<<30)), //nolint:gosec // it is bounded here
 	}
 }
@@ -57,5 +60,6 @@ func newRevoked(namespace verify.Namespace, r revocation, about workload.Ref, no
 	}
 	text := message(fmt.Sprintf("image %s runs and would be denied now: ", policy.Cut(r.image, maxMessageBytes/2)),
 		policy.Objection{Reason: r.state.reason, Remediation: r.state.remediation, Command: r.state.command, Contact: r.state.contact})
-	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1beta1.EventImageNoLongerTrusted, text, about, now, now, 1)
+	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1beta1.EventImageNoLongerTrusted, text,
+		about, now, now, 1)
 }

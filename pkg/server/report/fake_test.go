@@ -259,7 +259,8 @@ func (c *cluster) Having(namespace verify.Namespace, image string, limit int) (f
 func (c *cluster) Account(namespace verify.Namespace) verify.Account { return namespace.Account() }
 
 // contacts say whom to ask about policies, which apply everywhere.
-var contacts = map[string]string{"ClusterVerifier release": "#team-a", "ClusterVerificationPolicy baseline": "#security", "ClusterVerificationPolicy team": "#team-a"}
+var contacts = map[string]string{"ClusterVerifier release": "#team-a", "ClusterVerificationPolicy baseline": "#security",
+	"ClusterVerificationPolicy team": "#team-a"}
 
 func (c *cluster) Contacts(_ verify.Namespace, policies []string) (found []string) {
 	for _, name := range policies {
@@ -277,7 +278,8 @@ func newReporter(t *testing.T) (*Reporter, *api, *cluster, *test.Hook) {
 	runs := &cluster{runs: map[verify.Namespace][]workload.Running{}}
 	log, hook := test.NewNullLogger()
 	log.SetLevel(logrus.InfoLevel)
-	r, err := New(&rest.Config{Host: "http://api.example.com", Transport: server, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, runs, log, prometheus.NewRegistry())
+	r, err := New(&rest.Config{Host: "http://api.example.com", Transport: server, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, runs, log,
+		prometheus.NewRegistry())
 	require.NoError(t, err)
 	r.Attach(runs)
 	return r, server, runs, hook

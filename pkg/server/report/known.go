@@ -19,9 +19,11 @@ type finding struct {
 
 // findingOf returns a result in the form of reports, with bounded texts.
 func findingOf(result verify.Result, at time.Time) finding {
-	f := finding{result: verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds, Answered: result.Answered}, signers: signersOf(result.Findings), at: at}
+	f := finding{result: verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception,
+		ExceptionEnds: result.ExceptionEnds, Answered: result.Answered}, signers: signersOf(result.Findings), at: at}
 	v := &f.result.Verdict
-	v.Reason, v.Contact, v.Warning = policy.Shown(v.Reasons(maxReasonBytes), maxReasonBytes), v.Contacts(maxContactBytes), policy.Shown(v.Warning, maxReasonBytes)
+	v.Reason, v.Contact, v.Warning = policy.Shown(v.Reasons(maxReasonBytes), maxReasonBytes), v.Contacts(maxContactBytes),
+		policy.Shown(v.Warning, maxReasonBytes)
 	v.Remediation, v.Command = remedyOf(*v)
 	v.Others, v.More = nil, 0
 	return f
@@ -32,7 +34,9 @@ func (f finding) same(other finding) bool {
 	a, b := f.result, other.result
 	v, w := a.Verdict, b.Verdict
 	said := func(v policy.Verdict) policy.Objection { return v.Objections()[0] } // findings have no others
-	return said(v) == said(w) && v.Outcome() == w.Outcome() && v.Warning == w.Warning && v.Unverified == w.Unverified && v.Doubtful == w.Doubtful && a.Digest == b.Digest && a.Exception == b.Exception && a.ExceptionEnds.Equal(b.ExceptionEnds) && f.signers == other.signers
+	return said(v) == said(w) && v.Outcome() == w.Outcome() && v.Warning == w.Warning && v.Unverified == w.Unverified &&
+		v.Doubtful == w.Doubtful && a.Digest == b.Digest && a.Exception == b.Exception && a.ExceptionEnds.Equal(b.ExceptionEnds) &&
+		f.signers == other.signers
 }
 
 // bad reports whether a report should say it first.

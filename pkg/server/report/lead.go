@@ -70,7 +70,8 @@ func (t *term) await(ctx context.Context) bool {
 		var err error
 		if !synced && t.now().Sub(began) >= unreadFor {
 			unread.Do(func() {
-				t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs permission to list and watch them")
+				t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs permission to list " +
+					"and watch them")
 			})
 		}
 		if synced {
@@ -100,7 +101,8 @@ func (t *term) await(ctx context.Context) bool {
 // complain logs why no reports can be written.
 func (t *term) complain(err error) {
 	if isUndefined(err) {
-		t.log.Error("no reports are written: the API server has no reports.openreports.io; set reports.installCRDs of the chart, or install the CRDs of the OpenReports API")
+		t.log.Error("no reports are written: the API server has no reports.openreports.io; set reports.installCRDs of the chart, or install " +
+			"the CRDs of the OpenReports API")
 		return
 	}
 	t.log.WithError(fmt.Errorf("list reports: %w", err)).Error("no reports are written: they cannot be read, will try again")
@@ -142,7 +144,8 @@ func (t *term) repeat(ctx context.Context, read func(context.Context) error, com
 
 // each calls do for every object of a kind, reads a few at a time, and returns the version of
 // the list.
-func each(ctx context.Context, what string, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (runtime.Object, error), do func(runtime.Object)) (string, error) {
+func each(ctx context.Context, what string, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (runtime.Object, error),
+	do func(runtime.Object)) (string, error) {
 	for o.Limit = pageSize; ; {
 		page, err := list(ctx, o)
 		if err != nil {
@@ -162,7 +165,8 @@ func each(ctx context.Context, what string, o metav1.ListOptions, list func(cont
 }
 
 // changes calls do for each object that a watch reports as put or deleted, until it ends.
-func changes(ctx context.Context, what string, o metav1.ListOptions, follow func(context.Context, metav1.ListOptions) (watch.Interface, error), do func(object runtime.Object, deleted bool)) error {
+func changes(ctx context.Context, what string, o metav1.ListOptions,
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), do func(object runtime.Object, deleted bool)) error {
 	following, err := follow(ctx, o)
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", what, err)
@@ -293,7 +297,8 @@ type gauge struct {
 
 func newGauge(r *Reporter) gauge {
 	return gauge{r, prometheus.NewDesc("landwaiter_running_images",
-		"Distinct images of running pods, by namespace and the result of the last verification: pass, fail, warn, error or skip. Of the replica that leads. With --reports.",
+		"Distinct images of running pods, by namespace and the result of the last verification: pass, fail, warn, error or skip. Of the "+
+			"replica that leads. With --reports.",
 		[]string{"namespace", "outcome"}, nil)}
 }
 

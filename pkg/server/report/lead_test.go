@@ -22,7 +22,8 @@ func TestOthersReportsAreReadAFewAtATime(t *testing.T) {
 		r, server, runs, log := newReporter(t)
 		runs.runs["team-a"] = []workload.Running{runs1(imageOne)}
 		for i := range 5*pageSize + 1 {
-			server.store(fmt.Sprintf("team-a/forged-%03d", i), &openreports.Report{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprintf("forged-%03d", i)}}, "other")
+			server.store(fmt.Sprintf("team-a/forged-%03d", i),
+				&openreports.Report{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprintf("forged-%03d", i)}}, "other")
 		}
 		lead(t, r)
 		r.Verified("team-a", imageOne, allowed)

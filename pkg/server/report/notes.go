@@ -125,7 +125,8 @@ type pending struct {
 }
 
 func newNotes(replica string, fresh chan struct{}, most, mostEach int) *notes {
-	return &notes{replica: replica, fresh: fresh, most: most, mostEach: mostEach, of: map[verify.Namespace]map[string]*pending{}, each: map[verify.Account]int{}}
+	return &notes{replica: replica, fresh: fresh, most: most, mostEach: mostEach, of: map[verify.Namespace]map[string]*pending{},
+		each: map[verify.Account]int{}}
 }
 
 // add counts a note. If there is no space for its image or registry, it counts for the
@@ -294,7 +295,8 @@ func isGone(err error) bool {
 		return true
 	}
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil &&
+		status.Status().Details.Kind == "namespaces"
 }
 
 // noteWriter writes the notes of this replica.
@@ -307,7 +309,8 @@ type noteWriter struct {
 
 func newNoteWriter(r *Reporter) *noteWriter {
 	return &noteWriter{Reporter: r, each: newLimiters(accountNotesPerMinute, accountNotesAtOnce),
-		all:       map[*notes]*rate.Limiter{r.notes: rate.NewLimiter(notesPerSecond, notesAtOnce), r.registries: rate.NewLimiter(registriesPerSecond, registriesAtOnce)},
+		all: map[*notes]*rate.Limiter{r.notes: rate.NewLimiter(notesPerSecond, notesAtOnce),
+			r.registries: rate.NewLimiter(registriesPerSecond, registriesAtOnce)},
 		complaint: rate.Sometimes{Interval: complainEvery}}
 }
 
@@ -335,7 +338,8 @@ func (w *noteWriter) writeOf(ctx context.Context, of *notes, now time.Time) {
 		of.settle(p, err, now)
 		if err != nil && !isGone(err) {
 			w.complaint.Do(func() {
-				w.log.WithFields(logrus.Fields{"namespace": p.namespace, "traceID": p.TraceID}).WithError(err).Warn("cannot write an Event about an image that was refused, will try again")
+				w.log.WithFields(logrus.Fields{"namespace": p.namespace, "traceID": p.TraceID}).WithError(err).
+					Warn("cannot write an Event about an image that was refused, will try again")
 			})
 		}
 	}
@@ -351,7 +355,9 @@ func (w *noteWriter) save(ctx context.Context, p pending) error {
 	}
 	events := w.clients.CoreV1().Events(string(p.namespace))
 	if p.written > 0 {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": e.Annotations, "labels": e.Labels}, "reason": e.Reason, "type": e.Type, "message": e.Message, "count": e.Count, "firstTimestamp": e.FirstTimestamp, "lastTimestamp": e.LastTimestamp})
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": e.Annotations, "labels": e.Labels},
+			"reason": e.Reason, "type": e.Type, "message": e.Message, "count": e.Count, "firstTimestamp": e.FirstTimestamp,
+			"lastTimestamp": e.LastTimestamp})
 		if err != nil {
 			return fmt.Errorf("write a note: %w", err)
 		}

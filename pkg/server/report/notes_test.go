@@ -67,7 +67,8 @@ func TestOnlyDenialsOfAdmissionsAreNoted(t *testing.T) {
 	probe := v1beta1.IsolationImage + "@sha256:" + strings.Repeat("0", 64)
 	r.Observe(t.Context(), admission("t", key(t, "team-a", probe)))
 	require.Empty(t, r.notes.of, "one team's check writes into no other's report")
-	like := []string{"registry.invalid/landwaiter-isolation/app:1", "registry.invalid/landwaiter-isolation-x:1", "registry.invalid:5000/landwaiter-isolation:1", "r.example.com/landwaiter-isolation:1",
+	like := []string{"registry.invalid/landwaiter-isolation/app:1", "registry.invalid/landwaiter-isolation-x:1", "registry.invalid:5000/landwaiter-isolation:1",
+		"r.example.com/landwaiter-isolation:1",
 		"r.example.com/registry.invalid/landwaiter-isolation:1", "registry.invalid.example.com/landwaiter-isolation:1", "registry.invalid/x/landwaiter-isolation:1"}
 	for _, name := range like {
 		r.Observe(t.Context(), admission("t", key(t, "team-a", name), key(t, "team-a", probe)))
@@ -97,7 +98,8 @@ func TestANoteSaysWhatWasDeniedAndWhy(t *testing.T) {
 		for _, e := range server.events {
 			require.EqualValues(t, 3, e.Count)
 			require.Equal(t, v1beta1.EventImageDenied, e.Reason)
-			require.Equal(t, "image "+imageOne+" failed verification 3 times (Gatekeeper decides whether that stops a pod): the key is not trusted. Ask: #team-a. To fix, if your build made it: sign it. Command: cosign sign "+imageOne, e.Message)
+			require.Equal(t, "image "+imageOne+" failed verification 3 times (Gatekeeper decides whether that stops a pod): the key is not trusted. Ask: #team-a. To "+
+				"fix, if your build made it: sign it. Command: cosign sign "+imageOne, e.Message)
 			n, ok := parseNote(e.Annotations[annotationNote], time.Now())
 			require.True(t, ok)
 			require.Equal(t, 3, n.Count)
@@ -114,7 +116,9 @@ func TestANoteNamesAllPoliciesThatDenyAndTheLeaderWhomToAskAboutEach(t *testing.
 		pass(time.Second)
 		several := denied
 		for _, name := range []string{"baseline", "release", "silent", "team"} {
-			several.Verdict.Others = append(several.Verdict.Others, policy.Objection{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}, Reason: name + " denies", Contact: contacts["ClusterVerificationPolicy "+name]})
+			several.Verdict.Others = append(several.Verdict.Others,
+				policy.Objection{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}, Reason: name + " denies",
+					Contact: contacts["ClusterVerificationPolicy "+name]})
 		}
 		k := key(t, "team-a", imageOne)
 		k.Result = &several
@@ -273,7 +277,8 @@ func TestAWriteWhoseAnswerWasLostIsNotRepeatedAsAnother(t *testing.T) {
 }
 
 func TestTheTextOfAnEventIsBounded(t *testing.T) {
-	n := note{Image: strings.Repeat("x", maxImageBytes), Reason: strings.Repeat("y", maxReasonBytes), Remediation: strings.Repeat("z", maxRemediationBytes), Count: 1}
+	n := note{Image: strings.Repeat("x", maxImageBytes), Reason: strings.Repeat("y", maxReasonBytes),
+		Remediation: strings.Repeat("z", maxRemediationBytes), Count: 1}
 	require.LessOrEqual(t, len(n.text()), maxMessageBytes)
 	require.Contains(t, n.text(), decides)
 	n.Command = "cosign sign --key KEY r.example.com/app@sha256:1"

@@ -44,7 +44,8 @@ func rows(t *testing.T, reports ...*openreports.Report) []row {
 			case r.Scope != nil:
 				of = *r.Scope
 			}
-			id := cmp.Or(result.Properties["resultID"], strings.Join([]string{of.Name, string(of.UID), result.Policy, result.Rule, string(result.Result), result.Category, result.Description}, "|"))
+			id := cmp.Or(result.Properties["resultID"],
+				strings.Join([]string{of.Name, string(of.UID), result.Policy, result.Rule, string(result.Result), result.Category, result.Description}, "|"))
 			all = append(all, row{id, of, result, taken[id]})
 			taken[id] = true
 		}
@@ -60,7 +61,8 @@ func (r row) sends(namespace string) bool {
 // everything returns all kinds of results of a namespace.
 func everything(namespace verify.Namespace) []*openreports.Report {
 	s := newSpace()
-	s.renew([]workload.Running{runs(web, "main", imageOne), runs(web, "side", imageOne), runs(cron, "main", imageTwo)}, map[string]finding{imageOne: {result: allowed, at: began}, imageTwo: {result: denied, at: began}}, began)
+	s.renew([]workload.Running{runs(web, "main", imageOne), runs(web, "side", imageOne), runs(cron, "main", imageTwo)},
+		map[string]finding{imageOne: {result: allowed, at: began}, imageTwo: {result: denied, at: began}}, began)
 	s.fold(noteAt("r0-1", 5, began), began)
 	s.rowsOut, s.leftOut = 3, 2
 	return s.render(namespace, nobody, alone)
@@ -68,13 +70,16 @@ func everything(namespace verify.Namespace) []*openreports.Report {
 
 func TestPolicyReporterShowsEveryResult(t *testing.T) {
 	text, err := json.Marshal(resource.Facts{Certificate: "PEM", List: []resource.Fact{{ID: resource.FactClockSkew, Bad: true, Message: "late"},
-		{ID: resource.FactRegistryUnreachable, Bad: true, Message: "gone", About: "a.example.com"}, {ID: resource.FactRegistryUnreachable, Bad: true, Message: "gone", About: "b.example.com"}}}.Report("landwaiter-system"))
+		{ID: resource.FactRegistryUnreachable, Bad: true, Message: "gone", About: "a.example.com"},
+		{ID: resource.FactRegistryUnreachable, Bad: true, Message: "gone", About: "b.example.com"}}}.Report("landwaiter-system"))
 	require.NoError(t, err)
 	process := &openreports.Report{}
 	require.NoError(t, json.Unmarshal(text, process))
 	process.Namespace = "landwaiter-system"
-	kyverno := &openreports.Report{Results: []openreports.ReportResult{{Source: "kyverno", Policy: "require-labels", Result: "fail", Category: "Image verification", Severity: "low", Timestamp: metav1.Timestamp{Seconds: 1},
-		Subjects: []corev1.ObjectReference{reference("team-a", web)}}}}
+	kyverno := &openreports.Report{
+		Results: []openreports.ReportResult{{Source: "kyverno", Policy: "require-labels", Result: "fail", Category: "Image verification", Severity: "low",
+			Timestamp: metav1.Timestamp{Seconds: 1},
+			Subjects:  []corev1.ObjectReference{reference("team-a", web)}}}}
 	kyverno.Namespace, kyverno.Name = "team-a", "5ad3"
 	all := rows(t, append(append(everything("team-a"), everything("team-b")...), process, kyverno)...)
 	require.Len(t, all, 17)

@@ -37,12 +37,14 @@ type Publisher struct {
 
 // NewPublisher returns a Publisher for a namespace of the API server of config. The
 // certificate is the serving one, in PEM, or empty.
-func NewPublisher(config *rest.Config, namespace string, certificate func() string, log *logrus.Logger, probes ...Probe) (*Publisher, error) {
+func NewPublisher(config *rest.Config, namespace string, certificate func() string, log *logrus.Logger,
+	probes ...Probe) (*Publisher, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	return &Publisher{reports: client.Resource(reportsResource()).Namespace(namespace), namespace: namespace, certificate: certificate, probes: probes, log: log}, nil
+	return &Publisher{reports: client.Resource(reportsResource()).Namespace(namespace), namespace: namespace, certificate: certificate,
+		probes: probes, log: log}, nil
 }
 
 // Run checks and writes until ctx ends. Calls must not overlap.
@@ -123,7 +125,8 @@ func Clock(config *rest.Config, now func() time.Time) (Probe, error) {
 func clockFact(date, before, after time.Time) resource.Fact {
 	ahead, behind := before.Sub(date.Add(time.Second)), date.Sub(after)
 	if ahead > maxClockSkew || behind > maxClockSkew {
-		return resource.Fact{ID: resource.FactClockSkew, Bad: true, Message: fmt.Sprintf("the clock of Landwaiter differs by more than %s from that of the API server", maxClockSkew)}
+		return resource.Fact{ID: resource.FactClockSkew, Bad: true,
+			Message: fmt.Sprintf("the clock of Landwaiter differs by more than %s from that of the API server", maxClockSkew)}
 	}
 	return resource.Fact{ID: resource.FactClockSkew, Message: "the clock agrees with that of the API server"}
 }

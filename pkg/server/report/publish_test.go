@@ -20,7 +20,9 @@ import (
 )
 
 func TestWhatIsPublishedIsReadAgain(t *testing.T) {
-	facts := resource.Facts{Certificate: "PEM", List: []resource.Fact{{ID: resource.FactClockSkew, Message: "fine"}, {ID: resource.FactRegistryUnreachable, Bad: true, Message: "gone", About: "registry.example.com"}}}
+	facts := resource.Facts{Certificate: "PEM",
+		List: []resource.Fact{{ID: resource.FactClockSkew, Message: "fine"},
+			{ID: resource.FactRegistryUnreachable, Bad: true, Message: "gone", About: "registry.example.com"}}}
 	require.Equal(t, &facts, resource.ReadFacts(bounded(facts).Report("landwaiter-system")))
 
 	foreign := facts.Report("landwaiter-system")

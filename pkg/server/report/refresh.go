@@ -20,8 +20,10 @@ type room struct {
 // refresh updates what runs and how it was verified, within the space. It returns the new
 // states, which the caller stores once the revocations have been announced: until then, the
 // next leader finds the old ones, and announces them again with the same names.
-func (s *space) refresh(running iter.Seq[workload.Running], known findings, room room, now time.Time) (next map[string]state, revoked []revocation) {
-	r := &refreshing{space: s, known: known, room: room, now: now, next: map[string]state{}, out: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
+func (s *space) refresh(running iter.Seq[workload.Running], known findings, room room,
+	now time.Time) (next map[string]state, revoked []revocation) {
+	r := &refreshing{space: s, known: known, room: room, now: now, next: map[string]state{}, out: map[uint64]struct{}{},
+		seed: maphash.MakeSeed()}
 	for row := range s.rows {
 		r.size += sizeOf(row)
 	}
@@ -98,7 +100,8 @@ func (r *refreshing) deniedBetween(name string, allowed state, verified time.Tim
 		return false
 	}
 	d := r.denials[ref.String()]
-	return d != nil && d.last.After(allowed.since) && verified.After(d.last.Add(time.Second)) && (d.digest == "" || allowed.digest == "" || d.digest == allowed.digest)
+	return d != nil && d.last.After(allowed.since) && verified.After(d.last.Add(time.Second)) &&
+		(d.digest == "" || allowed.digest == "" || d.digest == allowed.digest)
 }
 
 // fits reports whether there is space for an image that is only known from earlier. A bad one
@@ -173,7 +176,8 @@ func (r *refreshing) drop(row workload.Running) {
 // sizeOf returns a lower bound on the size of a row's result in a report, so that no row is
 // dropped that would fit.
 func sizeOf(row workload.Running) int {
-	return minResultBytes + len(row.Of.APIVersion) + len(row.Of.Kind) + len(row.Of.Name) + len(row.Of.UID) + len(row.ContainerType) + len(row.Container) + len(row.Image)
+	return minResultBytes + len(row.Of.APIVersion) + len(row.Of.Kind) + len(row.Of.Name) + len(row.Of.UID) + len(row.ContainerType) +
+		len(row.Container) + len(row.Image)
 }
 
 // byWorst orders rows by the states of their images, as reports do: the worst first.
@@ -185,6 +189,7 @@ func byWorst(images map[string]state) func(a, b workload.Running) int {
 		return len(severities()) // it is not reported yet
 	}
 	return func(a, b workload.Running) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), workload.Compare(a.Of, b.Of), cmp.Compare(a.ContainerType, b.ContainerType), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Image, b.Image))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), workload.Compare(a.Of, b.Of), cmp.Compare(a.ContainerType, b.ContainerType),
+			cmp.Compare(a.Container, b.Container), cmp.Compare(a.Image, b.Image))
 	}
 }

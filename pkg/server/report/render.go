@@ -34,7 +34,8 @@ func (s *space) render(namespace verify.Namespace, having having, room room) []*
 	var reports []*openreports.Report
 	rows := s.runningRows()
 	omitted := func(n int) openreports.ReportResult { return leftOut(namespace, v1beta1.ReportRunning, n) }
-	for i, results := range split(len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, omitted, room.running, s.rowsOut) {
+	for i, results := range split(len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, omitted,
+		room.running, s.rowsOut) {
 		name := v1beta1.ReportNameRunning
 		if i > 0 {
 			name += "-" + strconv.Itoa(i)
@@ -46,7 +47,8 @@ func (s *space) render(namespace verify.Namespace, having having, room room) []*
 	if s.leftOut > 0 {
 		results = append(results, omitted(s.leftOut))
 	}
-	for _, results := range split(len(results), func(i int) openreports.ReportResult { return results[i] }, omitted, min(room.denied, maxObjectBytes), 0) {
+	for _, results := range split(len(results), func(i int) openreports.ReportResult { return results[i] }, omitted,
+		min(room.denied, maxObjectBytes), 0) {
 		reports = append(reports, newReport(namespace, v1beta1.ReportNameDenied, v1beta1.ReportDenied, results))
 	}
 	return reports
@@ -96,9 +98,12 @@ func (s *space) runningResult(namespace verify.Namespace, row workload.Running) 
 		looked = st.looked
 	}
 	return newResult(v1beta1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
-		v1beta1.PropertyImage: row.Image, v1beta1.PropertyDigest: st.digest, v1beta1.PropertyContainer: row.Container, v1beta1.PropertyContainerType: string(row.ContainerType),
-		v1beta1.PropertyRemediation: st.remediation, v1beta1.PropertyCommand: st.command, v1beta1.PropertyContact: st.contact, v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLooked: stamp(looked), v1beta1.PropertyLastResult: st.lastResult, v1beta1.PropertyLastSince: stamp(st.lastSince),
-		v1beta1.PropertySigners: st.signers, v1beta1.PropertyException: st.exception, v1beta1.PropertyExceptionEnds: stamp(st.exceptionEnds),
+		v1beta1.PropertyImage: row.Image, v1beta1.PropertyDigest: st.digest, v1beta1.PropertyContainer: row.Container,
+		v1beta1.PropertyContainerType: string(row.ContainerType),
+		v1beta1.PropertyRemediation:   st.remediation, v1beta1.PropertyCommand: st.command, v1beta1.PropertyContact: st.contact,
+		v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLooked: stamp(looked), v1beta1.PropertyLastResult: st.lastResult,
+		v1beta1.PropertyLastSince: stamp(st.lastSince),
+		v1beta1.PropertySigners:   st.signers, v1beta1.PropertyException: st.exception, v1beta1.PropertyExceptionEnds: stamp(st.exceptionEnds),
 	})
 }
 
@@ -117,7 +122,8 @@ func (s *space) deniedResults(namespace verify.Namespace, having having) []openr
 			matched = matchedBy
 		}
 		results[i] = newResult(v1beta1.ReportDenied, v1beta1.ReportFail, d.policy, reason, d.last, of, namespace, map[string]string{
-			v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest, v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command, v1beta1.PropertyContact: d.contact, v1beta1.PropertyCount: strconv.Itoa(d.count()),
+			v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest, v1beta1.PropertyRemediation: d.remediation,
+			v1beta1.PropertyCommand: d.command, v1beta1.PropertyContact: d.contact, v1beta1.PropertyCount: strconv.Itoa(d.count()),
 			v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last), v1beta1.PropertyTraceID: d.traceID,
 			v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: decides, v1beta1.PropertyCounters: d.store(),
 		})
@@ -125,14 +131,17 @@ func (s *space) deniedResults(namespace verify.Namespace, having having) []openr
 	return results
 }
 
-func newResult(rule, result, policy, reason string, at time.Time, of []workload.Ref, namespace verify.Namespace, properties map[string]string) openreports.ReportResult {
+func newResult(rule, result, policy, reason string, at time.Time, of []workload.Ref, namespace verify.Namespace,
+	properties map[string]string) openreports.ReportResult {
 	for name, value := range properties {
 		if value == "" {
 			delete(properties, name)
 		}
 	}
-	r := openreports.ReportResult{Source: v1beta1.ReportSource, Policy: cmp.Or(policy, noPolicy), Rule: rule, Category: v1beta1.ReportCategory, Severity: severityOf(result),
-		Timestamp: metav1.Timestamp{Seconds: at.Unix()}, Result: openreports.Result(result), Scored: true, Description: reason, Properties: properties}
+	r := openreports.ReportResult{Source: v1beta1.ReportSource, Policy: cmp.Or(policy, noPolicy), Rule: rule, Category: v1beta1.ReportCategory,
+		Severity:  severityOf(result),
+		Timestamp: metav1.Timestamp{Seconds: at.Unix()}, Result: openreports.Result(result), Scored: true, Description: reason,
+		Properties: properties}
 	for _, ref := range of {
 		r.Subjects = append(r.Subjects, reference(namespace, ref))
 	}
@@ -144,7 +153,8 @@ func newResult(rule, result, policy, reason string, at time.Time, of []workload.
 // without a resource to every team, and stores only one of several results with the same ID.
 func identify(namespace verify.Namespace, r *openreports.ReportResult) {
 	if len(r.Subjects) == 0 {
-		r.Subjects = []corev1.ObjectReference{{APIVersion: "v1", Kind: v1beta1.ReportKindNamespace, Namespace: string(namespace), Name: string(namespace)}}
+		r.Subjects = []corev1.ObjectReference{{APIVersion: "v1", Kind: v1beta1.ReportKindNamespace, Namespace: string(namespace),
+			Name: string(namespace)}}
 	}
 	p := r.Properties
 	parts := []string{string(namespace), r.Rule, p[v1beta1.PropertyImage], r.Policy, string(r.Result), r.Description}
@@ -174,8 +184,10 @@ func severityOf(result string) openreports.ResultSeverity {
 
 // leftOut returns the result with the number of results that do not fit.
 func leftOut(namespace verify.Namespace, rule string, n int) openreports.ReportResult {
-	r := openreports.ReportResult{Source: v1beta1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1beta1.ReportCategory, Severity: "info", Result: v1beta1.ReportSkip,
-		Description: fmt.Sprintf("%d results are left out: the quota owner has no more room for reports", n), Properties: map[string]string{v1beta1.PropertyLeftOut: strconv.Itoa(n)}}
+	r := openreports.ReportResult{Source: v1beta1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1beta1.ReportCategory,
+		Severity: "info", Result: v1beta1.ReportSkip,
+		Description: fmt.Sprintf("%d results are left out: the quota owner has no more room for reports", n),
+		Properties:  map[string]string{v1beta1.PropertyLeftOut: strconv.Itoa(n)}}
 	identify(namespace, &r)
 	return r
 }

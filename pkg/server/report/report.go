@@ -72,7 +72,8 @@ func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics pro
 	config.QPS, config.Burst, config.Timeout = clientQPS, clientBurst, 0
 	r := &Reporter{accounts: accounts, log: log, now: time.Now, known: newKnown()}
 	replica, fresh := rand.String(8), make(chan struct{}, 1)
-	r.notes, r.registries = newNotes(replica, fresh, maxPending, maxPendingEach), newNotes(replica, fresh, maxPendingRegistries, maxRegistriesEach)
+	r.notes, r.registries = newNotes(replica, fresh, maxPending, maxPendingEach),
+		newNotes(replica, fresh, maxPendingRegistries, maxRegistriesEach)
 	var err, metadataErr, reportsErr error
 	r.clients, err = kubernetes.NewForConfig(config)
 	r.metadata, metadataErr = metadata.NewForConfig(config)

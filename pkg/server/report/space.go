@@ -39,7 +39,8 @@ type written struct {
 }
 
 func newSpace() *space {
-	return &space{images: map[string]state{}, rows: map[workload.Running]time.Time{}, denials: map[string]*denial{}, registries: map[string]*denial{}, written: map[string]written{}}
+	return &space{images: map[string]state{}, rows: map[workload.Running]time.Time{}, denials: map[string]*denial{},
+		registries: map[string]*denial{}, written: map[string]written{}}
 }
 
 // revocation is an image that was allowed and is now denied.

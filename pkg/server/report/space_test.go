@@ -62,8 +62,10 @@ func TestAReportHasARowForEachContainerOfAWorkload(t *testing.T) {
 	require.EqualValues(t, "fail", worst.Result, "the worst comes first")
 	require.Equal(t, "ClusterVerifier release", worst.Policy)
 	require.Equal(t, "the key is not trusted", worst.Description)
-	require.Equal(t, "team-a Deployment web 1", fmt.Sprintf("%s %s %s %s", worst.Subjects[0].Namespace, worst.Subjects[0].Kind, worst.Subjects[0].Name, worst.Subjects[0].UID))
-	require.Equal(t, map[string]string{"image": imageTwo, "digest": "sha256:1", "container": "side", "containerType": "container", "remediation": "sign it", "command": "cosign sign r.example.com/app:1", "contact": "#team-a", "since": stamp(began),
+	require.Equal(t, "team-a Deployment web 1",
+		fmt.Sprintf("%s %s %s %s", worst.Subjects[0].Namespace, worst.Subjects[0].Kind, worst.Subjects[0].Name, worst.Subjects[0].UID))
+	require.Equal(t, map[string]string{"image": imageTwo, "digest": "sha256:1", "container": "side", "containerType": "container", "remediation": "sign it",
+		"command": "cosign sign r.example.com/app:1", "contact": "#team-a", "since": stamp(began),
 		"resultID": worst.Properties["resultID"]}, worst.Properties)
 	require.Equal(t, began.Unix(), worst.Timestamp.Seconds)
 }
@@ -236,9 +238,10 @@ func TestDenialsAreMatchedToWorkloadsAndSayHow(t *testing.T) {
 	r := reports[0].Results[0]
 	require.Equal(t, "landwaiter-denied", reports[0].Name)
 	require.Equal(t, "web", r.Subjects[0].Name)
-	require.Equal(t, map[string]string{"image": imageOne, "count": "3", "first": stamp(began), "last": stamp(at(1)), "traceID": "t", "matched": "by namespace and image",
-		"note": "Gatekeeper decides whether that stops a pod", "counters": `{"by":{"r0-1":{"n":3,"t":` + strconv.FormatInt(at(1).Unix(), 10) + `}}}`,
-		"resultID": r.Properties["resultID"]}, r.Properties)
+	require.Equal(t,
+		map[string]string{"image": imageOne, "count": "3", "first": stamp(began), "last": stamp(at(1)), "traceID": "t", "matched": "by namespace and image",
+			"note": "Gatekeeper decides whether that stops a pod", "counters": `{"by":{"r0-1":{"n":3,"t":` + strconv.FormatInt(at(1).Unix(), 10) + `}}}`,
+			"resultID": r.Properties["resultID"]}, r.Properties)
 	require.Empty(t, s.all()[0].Results[0].Properties["matched"], "nothing has the image")
 }
 

@@ -116,7 +116,8 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 	if now.Sub(s.doubted) < patience {
 		return s
 	}
-	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since, looked: s.looked,
+	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result,
+		lastSince: s.since, looked: s.looked,
 		reason: v.Reason, remediation: v.Remediation, command: v.Command, contact: v.Contact}
 }
 
@@ -185,11 +186,14 @@ func weight(r *openreports.ReportResult) int {
 // back.
 func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
-	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
+	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]),
+		digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
 		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes),
 		command: policy.Shown(p[v1beta1.PropertyCommand], maxCommandBytes), contact: policy.Shown(p[v1beta1.PropertyContact], maxContactBytes),
-		signers: policy.Shown(p[v1beta1.PropertySigners], maxSignersBytes), exception: policy.Shown(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
-		lastResult: p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince]), looked: parseStamp(p[v1beta1.PropertyLooked])}
+		signers: policy.Shown(p[v1beta1.PropertySigners], maxSignersBytes), exception: policy.Shown(p[v1beta1.PropertyException], maxNameBytes),
+		exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
+		lastResult:    p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince]),
+		looked: parseStamp(p[v1beta1.PropertyLooked])}
 	name := p[v1beta1.PropertyImage]
 	if name == "" || len(name) > maxImageBytes || st.since.IsZero() || st.since.After(now.Add(maxAhead)) || severityOrder(st.result) < 0 {
 		return
@@ -204,17 +208,23 @@ func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 		return
 	}
 	of := r.Subjects[0]
-	s.rows[workload.Running{Of: workload.Ref{APIVersion: policy.Shown(of.APIVersion, maxNameBytes), Kind: policy.Shown(of.Kind, maxNameBytes), Name: policy.Shown(of.Name, maxNameBytes), UID: of.UID},
-		ContainerType: workload.ContainerType(policy.Shown(p[v1beta1.PropertyContainerType], maxNameBytes)), Container: policy.Shown(p[v1beta1.PropertyContainer], maxNameBytes), Image: name}] = now
+	s.rows[workload.Running{Of: workload.Ref{APIVersion: policy.Shown(of.APIVersion, maxNameBytes), Kind: policy.Shown(of.Kind, maxNameBytes),
+		Name: policy.Shown(of.Name, maxNameBytes), UID: of.UID},
+		ContainerType: workload.ContainerType(policy.Shown(p[v1beta1.PropertyContainerType], maxNameBytes)),
+		Container:     policy.Shown(p[v1beta1.PropertyContainer], maxNameBytes), Image: name}] = now
 }
 
 func (s *space) loadDenied(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
-	d := &denial{image: policy.Shown(p[v1beta1.PropertyImage], maxImageBytes), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
+	d := &denial{image: policy.Shown(p[v1beta1.PropertyImage], maxImageBytes), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes),
+		policy: policy.Shown(r.Policy, maxNameBytes),
 		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes),
-		command: policy.Shown(p[v1beta1.PropertyCommand], maxCommandBytes), contact: policy.Shown(p[v1beta1.PropertyContact], maxContactBytes), traceID: p[v1beta1.PropertyTraceID],
-		first: parseStamp(p[v1beta1.PropertyFirst]), last: parseStamp(p[v1beta1.PropertyLast]), answered: parseStamp(p[v1beta1.PropertyAnswered])}
-	if d.first.IsZero() || d.last.Before(d.first) || d.last.After(now.Add(maxAhead)) || now.Sub(d.last) > keepDenials || !traceName.MatchString(d.traceID) || !d.restore(p[v1beta1.PropertyCounters]) {
+		command: policy.Shown(p[v1beta1.PropertyCommand], maxCommandBytes), contact: policy.Shown(p[v1beta1.PropertyContact], maxContactBytes),
+		traceID: p[v1beta1.PropertyTraceID],
+		first:   parseStamp(p[v1beta1.PropertyFirst]), last: parseStamp(p[v1beta1.PropertyLast]),
+		answered: parseStamp(p[v1beta1.PropertyAnswered])}
+	if d.first.IsZero() || d.last.Before(d.first) || d.last.After(now.Add(maxAhead)) || now.Sub(d.last) > keepDenials ||
+		!traceName.MatchString(d.traceID) || !d.restore(p[v1beta1.PropertyCounters]) {
 		return
 	}
 	if registry := policy.Shown(p[v1beta1.PropertyRegistry], maxNameBytes); registry != "" {

@@ -21,9 +21,13 @@ var began = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func verdict(v policy.Verdict) verify.Result { return verify.Result{Digest: "sha256:1", Verdict: v} }
 
 var (
-	allowed   = verdict(judged.As(policy.Allowed, policy.Verdict{}))
-	denied    = verdict(judged.As(policy.Denied, policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Reason: "the key is not trusted", Remediation: "sign it", Command: "cosign sign " + imageOne, Contact: "#team-a"}))
-	excepted  = verify.Result{Verdict: judged.As(policy.Allowed, policy.Verdict{Unverified: true}), Exception: policy.ObjectRef{Kind: "ClusterException", Name: "hotfix"}, ExceptionEnds: began.Add(time.Hour)}
+	allowed = verdict(judged.As(policy.Allowed, policy.Verdict{}))
+	denied  = verdict(
+		judged.As(policy.Denied,
+			policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Reason: "the key is not trusted", Remediation: "sign it",
+				Command: "cosign sign " + imageOne, Contact: "#team-a"}))
+	excepted = verify.Result{Verdict: judged.As(policy.Allowed, policy.Verdict{Unverified: true}),
+		Exception: policy.ObjectRef{Kind: "ClusterException", Name: "hotfix"}, ExceptionEnds: began.Add(time.Hour)}
 	undecided = verdict(judged.As(policy.Undecided, policy.Verdict{Reason: "the registry does not answer"}))
 )
 
@@ -88,7 +92,8 @@ func TestALongOutageIsAnErrorThatRemembersTheLastVerdict(t *testing.T) {
 	states, _ := follow(outage...)
 	last := states[len(states)-1]
 	require.Equal(t, "pass", states[5].result)
-	require.Equal(t, state{result: "error", since: at(1), digest: "sha256:1", policy: "no policy", reason: "the registry does not answer", lastResult: "pass", lastSince: at(0)}, last)
+	require.Equal(t, state{result: "error", since: at(1), digest: "sha256:1", policy: "no policy", reason: "the registry does not answer", lastResult: "pass",
+		lastSince: at(0)}, last)
 	states, revoked := follow(append(outage, allowed)...)
 	require.Equal(t, at(0), states[len(states)-1].since, "the verdict never changed")
 	require.Zero(t, revoked)
@@ -124,14 +129,15 @@ func TestAResultNamesWhoSigned(t *testing.T) {
 		findings []policy.Finding
 		want     string
 	}{
-		"nobody":              {nil, ""},
-		"nothing is proven":   {[]policy.Finding{refused, {Unknown: true}}, ""},
-		"one":                 {[]policy.Finding{refused, proven("sha256:a")}, "sha256:a"},
-		"one, several times":  {[]policy.Finding{proven("sha256:a"), proven("sha256:a")}, "sha256:a"},
-		"several":             {[]policy.Finding{proven("sha256:b"), proven("sha256:a")}, "sha256:a; sha256:b"},
-		"an identity":         {[]policy.Finding{proven("https://issuer.example.com a@example.com")}, "https://issuer.example.com a@example.com"},
-		"text of a stranger":  {[]policy.Finding{proven("a\u202e\x1bb")}, "a  b"},
-		"more than are named": {many, "https://issuer.example.com release-0; https://issuer.example.com release-1; https://issuer.example.com release-2; https://issuer.example.com release-3; https://issuer.example.com release-4; and 4 more"},
+		"nobody":             {nil, ""},
+		"nothing is proven":  {[]policy.Finding{refused, {Unknown: true}}, ""},
+		"one":                {[]policy.Finding{refused, proven("sha256:a")}, "sha256:a"},
+		"one, several times": {[]policy.Finding{proven("sha256:a"), proven("sha256:a")}, "sha256:a"},
+		"several":            {[]policy.Finding{proven("sha256:b"), proven("sha256:a")}, "sha256:a; sha256:b"},
+		"an identity":        {[]policy.Finding{proven("https://issuer.example.com a@example.com")}, "https://issuer.example.com a@example.com"},
+		"text of a stranger": {[]policy.Finding{proven("a\u202e\x1bb")}, "a  b"},
+		"more than are named": {many, "https://issuer.example.com release-0; https://issuer.example.com release-1; https://issuer.example.com release-2; " +
+			"https://issuer.example.com release-3; https://issuer.example.com release-4; and 4 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := allowed

@@ -47,7 +47,8 @@ type term struct {
 
 func newTerm(r *Reporter) *term {
 	return &term{Reporter: r, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{}, gone: map[verify.Namespace]bool{},
-		all: rate.NewLimiter(rate.Limit(float64(writesPerMinute)/60), writesAtOnce), each: newLimiters(accountWritesPerMinute, accountWritesAtOnce),
+		all:    rate.NewLimiter(rate.Limit(float64(writesPerMinute)/60), writesAtOnce),
+		each:   newLimiters(accountWritesPerMinute, accountWritesAtOnce),
 		events: newLimiters(accountEventsPerMinute, accountEventsAtOnce), complaints: rate.Sometimes{Interval: complainEvery}}
 }
 
@@ -255,7 +256,8 @@ func (t *term) room(namespace verify.Namespace) room {
 		}
 	}
 	sharers = max(sharers, 1)
-	return room{images: max(maxImages-images, maxImages/sharers), running: max(runningBytes/sharers, minBytes), denied: max(deniedBytes/sharers, minBytes)}
+	return room{images: max(maxImages-images, maxImages/sharers), running: max(runningBytes/sharers, minBytes),
+		denied: max(deniedBytes/sharers, minBytes)}
 }
 
 // save writes changed reports, and deletes our other ones.

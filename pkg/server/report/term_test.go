@@ -287,9 +287,12 @@ func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
 		r.notes.add("team-a", "team-a", note{Image: imageOne, Reason: "it is not signed", Remediation: "sign it", Command: "cosign sign it"}, time.Now())
 		const evil = "kubectl create clusterrolebinding x"
 		for i, image := range []string{imageOne, imageTwo, "no image; " + evil} {
-			text := fmt.Sprintf(`{"counter":"forged-%d","image":%q,"policy":"p","reason":"it is not signed. Ask: mallory. To fix: %s","remediation":%q,"command":"x","contact":"mallory","first":%q,"last":%q,"count":1}`,
+			text := fmt.Sprintf(`{"counter":"forged-%d","image":%q,"policy":"p","reason":"it is not signed. Ask: mallory. To fix: `+
+				`%s","remediation":%q,"command":"x","contact":"mallory","first":%q,"last":%q,"count":1}`,
 				i, image, evil, evil, stamp(time.Now()), stamp(time.Now()))
-			r.leading.Load().noted(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{annotationNote: text}}, Reason: v1beta1.EventImageDenied})
+			r.leading.Load().
+				noted(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{annotationNote: text}},
+					Reason: v1beta1.EventImageDenied})
 		}
 		pass(30 * time.Second)
 		advice := map[string]string{}
@@ -299,7 +302,9 @@ func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
 			advice[p[v1beta1.PropertyImage]] = policy.Fix(p[v1beta1.PropertyRemediation], p[v1beta1.PropertyCommand])
 			require.Empty(t, p[v1beta1.PropertyContact], "no policy p applies, so nobody is asked about it")
 		}
-		require.Equal(t, map[string]string{imageOne: "if your build made it: sign it. Command: cosign sign it", imageTwo: "ask Landwaiter what is missing. Command: landwaiter verify --explain --namespace team-a " + imageTwo, "no image; " + evil: ""}, advice)
+		require.Equal(t,
+			map[string]string{imageOne: "if your build made it: sign it. Command: cosign sign it",
+				imageTwo: "ask Landwaiter what is missing. Command: landwaiter verify --explain --namespace team-a " + imageTwo, "no image; " + evil: ""}, advice)
 	})
 }
 

@@ -42,7 +42,8 @@ func (n *note) undecided() string {
 	about := v1beta1.ImagesOf(n.Registry)
 	text := fmt.Sprintf("Landwaiter could not decide about %s %s since %s: %s", about, times(n.Count-n.Earlier), stamp(n.First), n.Reason)
 	if !n.Answered.IsZero() {
-		text = fmt.Sprintf("Landwaiter decides about %s again since %s. It could not %s from %s to %s: %s", about, stamp(n.Answered), times(n.Count-n.Earlier), stamp(n.First), stamp(n.Last), n.Reason)
+		text = fmt.Sprintf("Landwaiter decides about %s again since %s. It could not %s from %s to %s: %s", about, stamp(n.Answered),
+			times(n.Count-n.Earlier), stamp(n.First), stamp(n.Last), n.Reason)
 	}
 	if n.Image != "" {
 		text += ". The last image was " + n.Image
@@ -212,7 +213,9 @@ func (s *space) registryResults(namespace verify.Namespace, having having) []ope
 		}
 		results[i] = newResult(v1beta1.ReportUndecided, v1beta1.ReportError, d.policy, d.reason, d.last, of, namespace, map[string]string{
 			v1beta1.PropertyRegistry: name, v1beta1.PropertyAnswered: answered, v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest,
-			v1beta1.PropertyRemedy: string(remedy), v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command, v1beta1.PropertyContact: d.contact, v1beta1.PropertyCount: strconv.Itoa(d.count()), v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last),
+			v1beta1.PropertyRemedy: string(remedy), v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command,
+			v1beta1.PropertyContact: d.contact, v1beta1.PropertyCount: strconv.Itoa(d.count()), v1beta1.PropertyFirst: stamp(d.first),
+			v1beta1.PropertyLast:    stamp(d.last),
 			v1beta1.PropertyTraceID: d.traceID, v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: decides, v1beta1.PropertyCounters: d.store(),
 		})
 	}

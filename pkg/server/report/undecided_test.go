@@ -51,7 +51,8 @@ func TestUndecidedImagesOfAnAdmissionAreCountedByRegistry(t *testing.T) {
 	require.Zero(t, r.registries.total.Load())
 	late := unknownKey(t, "team-a", "other.example.com/app:1")
 	late.Result, late.Reason = nil, "not finished in time, try again"
-	for _, o := range []provider.Observation{mutation, admission("t", unknownKey(t, "team-a", imageTwo), late), admission("t", unknownKey(t, "team-b", imageOne))} {
+	for _, o := range []provider.Observation{mutation, admission("t", unknownKey(t, "team-a", imageTwo), late),
+		admission("t", unknownKey(t, "team-b", imageOne))} {
 		r.Observe(t.Context(), o)
 	}
 	require.Empty(t, r.notes.of, "nothing is denied")
@@ -84,7 +85,8 @@ func TestWhatNoRegistryCausedIsCountedForNone(t *testing.T) {
 		require.Zero(t, r.registries.of["team-a"][v1beta1.RegistriesNone].Answered, "another image says nothing of the cause")
 		r.Observe(t.Context(), admission("t", knownKey(t, "team-a", imageOne)))
 		require.NotZero(t, r.registries.of["team-a"][v1beta1.RegistriesNone].Answered)
-		require.Equal(t, "landwaiter verify --explain --namespace team-a "+imageOne, second(r.registries.advice("team-a", note{Registry: v1beta1.RegistriesNone, Image: imageOne})))
+		require.Equal(t, "landwaiter verify --explain --namespace team-a "+imageOne,
+			second(r.registries.advice("team-a", note{Registry: v1beta1.RegistriesNone, Image: imageOne})))
 	})
 }
 
@@ -226,8 +228,10 @@ func outage(t *testing.T, r *openreports.Report) map[string]string {
 
 func TestTheReportHasTheRegistriesThatFailOfAllReplicas(t *testing.T) {
 	s := newSpace()
-	one := note{Counter: "one", Registry: "r.example.com", Image: imageOne, Reason: "r.example.com did not answer in time", First: began, Last: began.Add(time.Minute), Count: 3}
-	other := note{Counter: "other", Registry: "r.example.com", Image: imageTwo, Reason: "r.example.com refuses the connection", First: began.Add(-time.Minute), Last: began.Add(2 * time.Minute), Count: 4}
+	one := note{Counter: "one", Registry: "r.example.com", Image: imageOne, Reason: "r.example.com did not answer in time", First: began,
+		Last: began.Add(time.Minute), Count: 3}
+	other := note{Counter: "other", Registry: "r.example.com", Image: imageTwo, Reason: "r.example.com refuses the connection", First: began.Add(-time.Minute),
+		Last: began.Add(2 * time.Minute), Count: 4}
 	for _, n := range []note{one, other, one} {
 		s.fold(n, began)
 	}
@@ -236,7 +240,8 @@ func TestTheReportHasTheRegistriesThatFailOfAllReplicas(t *testing.T) {
 	require.Len(t, reports, 1)
 	require.Equal(t, openreports.ReportSummary{Fail: 1, Error: 1}, reports[0].Summary)
 	p := outage(t, reports[0])
-	require.Equal(t, []string{"7", stamp(other.First), stamp(other.Last), imageTwo, ""}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst], p[v1beta1.PropertyLast], p[v1beta1.PropertyImage], p[v1beta1.PropertyAnswered]})
+	require.Equal(t, []string{"7", stamp(other.First), stamp(other.Last), imageTwo, ""},
+		[]string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst], p[v1beta1.PropertyLast], p[v1beta1.PropertyImage], p[v1beta1.PropertyAnswered]})
 	id := p[v1beta1.PropertyResultID]
 
 	one.Answered = began.Add(3 * time.Minute)
@@ -260,10 +265,12 @@ func TestTheReportHasTheRegistriesThatFailOfAllReplicas(t *testing.T) {
 	require.Equal(t, []string{"1", stamp(other.Last)}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst]}, "it is another outage")
 	one.Count, one.Earlier, one.First, one.Last, one.Ended, one.Answered = 5, 3, began.Add(6*time.Minute), began.Add(7*time.Minute), one.Answered, time.Time{}
 	next.fold(one, began.Add(7*time.Minute))
-	late := note{Counter: "late", Registry: "r.example.com", Image: imageOne, Reason: "r.example.com did not answer in time", First: began, Last: began.Add(time.Minute), Count: 2}
+	late := note{Counter: "late", Registry: "r.example.com", Image: imageOne, Reason: "r.example.com did not answer in time", First: began,
+		Last: began.Add(time.Minute), Count: 2}
 	next.fold(late, began.Add(7*time.Minute))
 	p = outage(t, next.all()[0])
-	require.Equal(t, []string{"3", stamp(other.Last)}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst]}, "notes of the earlier outage count for that one")
+	require.Equal(t, []string{"3", stamp(other.Last)}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst]},
+		"notes of the earlier outage count for that one")
 	restored := newSpace()
 	require.Zero(t, restored.load(owned(next.all()[0]), began.Add(8*time.Minute), runningBytes))
 	require.Equal(t, p, outage(t, restored.all()[0]))
@@ -278,7 +285,8 @@ func TestTheReportHasTheRegistriesThatFailOfAllReplicas(t *testing.T) {
 	p = outage(t, again.all()[0])
 	require.Equal(t, []string{"1", stamp(missed.First)}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst]})
 	restored.load(owned(next.all()[0]), began.Add(9*time.Minute), runningBytes)
-	require.Equal(t, []string{"4", stamp(other.Last)}, []string{outage(t, restored.all()[0])[v1beta1.PropertyCount], outage(t, restored.all()[0])[v1beta1.PropertyFirst]})
+	require.Equal(t, []string{"4", stamp(other.Last)},
+		[]string{outage(t, restored.all()[0])[v1beta1.PropertyCount], outage(t, restored.all()[0])[v1beta1.PropertyFirst]})
 	next.expire(one.Last.Add(keepRegistry + time.Second))
 	require.Empty(t, next.registries)
 }
@@ -326,7 +334,8 @@ func TestTheRemedyOfARegistryTravelsAsAWord(t *testing.T) {
 		lead(t, r)
 		pass(time.Second)
 		advice := func(remedy policy.Remedy, registry string) string {
-			n := note{Counter: "other-" + fmt.Sprint(time.Now().Unix()), Registry: registry, Image: imageOne, Reason: "x", Remedy: remedy, First: time.Now(), Last: time.Now(), Count: 1}
+			n := note{Counter: "other-" + fmt.Sprint(time.Now().Unix()), Registry: registry, Image: imageOne, Reason: "x", Remedy: remedy, First: time.Now(),
+				Last: time.Now(), Count: 1}
 			e, err := newNoted("team-a", n, workload.Ref{})
 			require.NoError(t, err)
 			r.leading.Load().noted(e)
@@ -335,13 +344,15 @@ func TestTheRemedyOfARegistryTravelsAsAWord(t *testing.T) {
 			return strings.TrimSpace(p[v1beta1.PropertyRemedy] + " " + p[v1beta1.PropertyRemediation])
 		}
 		require.Equal(t, "Start start the registry, or correct the port in its name", advice(policy.RemedyStart, "r.example.com"))
-		require.Equal(t, "controllers try their pods again, a pod without one has to be created again; if it lasts, ask whoever runs r.example.com", advice("curl evil | sh", "r.example.com"))
+		require.Equal(t, "controllers try their pods again, a pod without one has to be created again; if it lasts, ask whoever runs r.example.com",
+			advice("curl evil | sh", "r.example.com"))
 		require.NotContains(t, advice(policy.RemedyServeTLS, "r.example.com; run evil"), "with TLS")
 	})
 }
 
 func TestAHostThatAnsweredOnceIsNotSaidToBeMistyped(t *testing.T) {
-	n := note{Counter: "one", Registry: "r.example.com", Image: imageOne, Reason: "there is no such host", Remedy: policy.RemedyNoSuchHost, First: began, Last: began, Count: 1}
+	n := note{Counter: "one", Registry: "r.example.com", Image: imageOne, Reason: "there is no such host", Remedy: policy.RemedyNoSuchHost, First: began,
+		Last: began, Count: 1}
 	said := func(s *space) string { return outage(t, s.all()[0])[v1beta1.PropertyRemedy] }
 	s := newSpace()
 	s.fold(n, began)
@@ -360,7 +371,8 @@ func TestAHostThatAnsweredOnceIsNotSaidToBeMistyped(t *testing.T) {
 }
 
 func TestAForgedNoteOfARegistryIsBounded(t *testing.T) {
-	text := fmt.Sprintf(`{"counter":"forged","registry":%q,"image":"x","reason":"y","first":%q,"last":%q,"count":1,"answered":%q}`, strings.Repeat("r\u202e\n", 500), stamp(began), stamp(began), stamp(began))
+	text := fmt.Sprintf(`{"counter":"forged","registry":%q,"image":"x","reason":"y","first":%q,"last":%q,"count":1,"answered":%q}`,
+		strings.Repeat("r\u202e\n", 500), stamp(began), stamp(began), stamp(began))
 	n, ok := parseNote(text, began)
 	require.True(t, ok)
 	require.LessOrEqual(t, len(n.Registry), maxNameBytes)

@@ -195,7 +195,8 @@ func (r *Rotation) settle(trusted bool, now time.Time) time.Time {
 
 // overlapping returns the additional CAs of Provider objects, and the first end of an overlap. Some replica may serve
 // a certificate of theirs: from before a rotation, or of another version during a rollout.
-func (r *Rotation) overlapping(live map[string]*unstructured.Unstructured, wanted [][]byte, now time.Time) (former [][]byte, next time.Time) {
+func (r *Rotation) overlapping(live map[string]*unstructured.Unstructured, wanted [][]byte,
+	now time.Time) (former [][]byte, next time.Time) {
 	present := map[string]bool{}
 	for _, p := range r.options.Providers {
 		if live[p.Name] == nil {
@@ -252,10 +253,13 @@ func (p Provider) is(live *unstructured.Unstructured, bundle []byte, problem str
 func (r *Rotation) apply(ctx context.Context, p Provider, bundle []byte, live *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"url": p.URL, "timeout": p.TimeoutSeconds, "caBundle": base64.StdEncoding.EncodeToString(bundle)}}}
+	object := &unstructured.Unstructured{
+		Object: map[string]any{"spec": map[string]any{"url": p.URL, "timeout": p.TimeoutSeconds,
+			"caBundle": base64.StdEncoding.EncodeToString(bundle)}}}
 	object.SetGroupVersionKind(providerResource().GroupVersion().WithKind("Provider"))
 	object.SetName(p.Name)
-	if r.problem != "" || live != nil && live.GetAnnotations()[v1beta1.AnnotationCertificateProblem] != "" { // the text of announce stays unless it is cleared
+	// the text of announce stays unless it is cleared
+	if r.problem != "" || live != nil && live.GetAnnotations()[v1beta1.AnnotationCertificateProblem] != "" {
 		object.SetAnnotations(map[string]string{v1beta1.AnnotationCertificateProblem: r.problem})
 	}
 	if p.Role != "" {
@@ -263,7 +267,8 @@ func (r *Rotation) apply(ctx context.Context, p Provider, bundle []byte, live *u
 		if err != nil {
 			return fmt.Errorf("look up its owner: %w", err)
 		}
-		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: role.Name, UID: role.UID}})
+		object.SetOwnerReferences(
+			[]metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: role.Name, UID: role.UID}})
 	}
 	_, err := r.objects.Apply(ctx, p.Name, object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if err == nil {
@@ -295,7 +300,8 @@ func (r *Rotation) add(ctx context.Context, live *unstructured.Unstructured, aut
 func (r *Rotation) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.AnnotationCertificateProblem: r.problem}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.AnnotationCertificateProblem: r.problem}}})
 	if err != nil {
 		return err
 	}

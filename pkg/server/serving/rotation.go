@@ -111,7 +111,8 @@ func (o RotationOptions) names() ([]string, error) {
 	for _, p := range o.Providers {
 		parsed, err := url.Parse(p.URL)
 		if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" {
-			return nil, fmt.Errorf("Provider %s has the URL %q, it must be https://HOST:PORT with a path, and an IPv6 address in brackets", p.Name, p.URL)
+			return nil,
+				fmt.Errorf("Provider %s has the URL %q, it must be https://HOST:PORT with a path, and an IPv6 address in brackets", p.Name, p.URL)
 		}
 		wanted = append(wanted, parsed.Hostname())
 	}
@@ -242,7 +243,9 @@ func (r *Rotation) authority(ctx context.Context, leads bool, now time.Time) ([]
 		if !now.Before(again) {
 			return nil, time.Time{}, r.write(ctx, found, next, now) // Providers are next, after the change of the Secret
 		}
-		renewal, r.problem = again, fmt.Sprintf("Secret %s does not keep the certificate that Landwaiter issues: %s changes it again and again", r.options.Secret, r.stranger(ctx))
+		renewal, r.problem = again,
+			fmt.Sprintf("Secret %s does not keep the certificate that Landwaiter issues: %s changes it again and again", r.options.Secret,
+				r.stranger(ctx))
 		r.log.WithField("problem", r.problem).Error("the certificate is not issued again yet")
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(data[authorityKey]) {
@@ -259,7 +262,8 @@ func (r *Rotation) write(ctx context.Context, found *corev1.Secret, data map[str
 	secrets := r.clients.CoreV1().Secrets(r.options.Secret.Namespace)
 	var err error
 	if found == nil {
-		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: r.options.Secret.Name}, Data: data}, metav1.CreateOptions{FieldManager: fieldManager})
+		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: r.options.Secret.Name}, Data: data},
+			metav1.CreateOptions{FieldManager: fieldManager})
 	} else {
 		next := found.DeepCopy()
 		next.Data = maps.Clone(data)
@@ -315,7 +319,8 @@ func (r *Rotation) follow(objects dynamic.Interface, changed func()) error {
 			changed()
 		}
 	}
-	_, err := r.live.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: ours, UpdateFunc: func(_, object any) { ours(object) }, DeleteFunc: ours})
+	_, err := r.live.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: ours, UpdateFunc: func(_, object any) { ours(object) },
+		DeleteFunc: ours})
 	if err != nil {
 		return fmt.Errorf("watch Provider objects: %w", err)
 	}

@@ -341,7 +341,8 @@ func TestNamesThatNoCertificateCanHaveAreRefused(t *testing.T) {
 	for name, want := range map[string]string{
 		"127.0.0.1": "127.0.0.1", "::1": "::1", "0:0:0:0:0:0:0:1": "::1", "::ffff:10.0.0.1": "10.0.0.1", "FD00::A": "fd00::a",
 		"Landwaiter.Example.COM.": "landwaiter.example.com", "*.example.com": "*.example.com", "1password.example": "1password.example",
-		"fe80::1%eth0": "", "[::1]": "", "https://x": "", "a b": "", "": "", "x_y": "", "*": "", "a.*.b": "", "10.0.0.0/8": "", "10.0.0.256": "", "1.2.3": "", "host:8443": "", "-a": "", "bücher.example": "",
+		"fe80::1%eth0": "", "[::1]": "", "https://x": "", "a b": "", "": "", "x_y": "", "*": "", "a.*.b": "", "10.0.0.0/8": "", "10.0.0.256": "", "1.2.3": "",
+		"host:8443": "", "-a": "", "bücher.example": "",
 	} {
 		names, err := certificateNames([]string{name, name})
 		if want == "" {

@@ -26,7 +26,8 @@ import (
 func files(t *testing.T, a *fixture.Authority) Options {
 	t.Helper()
 	dir := t.TempDir()
-	options := Options{CertificateFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"), ClientCAFiles: []string{filepath.Join(dir, "ca.crt")}}
+	options := Options{CertificateFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"),
+		ClientCAFiles: []string{filepath.Join(dir, "ca.crt")}}
 	data := issuedBy(t, a)
 	replace(t, options.CertificateFile, data["tls.crt"])
 	replace(t, options.KeyFile, data["tls.key"])

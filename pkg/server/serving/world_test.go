@@ -59,7 +59,8 @@ type kube struct {
 
 func newKube() *kube {
 	k := &kube{Clientset: fake.NewClientset(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mutate-provider", UID: "role"}}),
-		providers: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{providerResource(): "ProviderList"})}
+		providers: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{providerResource(): "ProviderList"})}
 	k.PrependReactor("create", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		made := action.(clienttesting.CreateAction).GetObject().(*corev1.Secret)
 		made.UID = types.UID("uid-" + k.next())

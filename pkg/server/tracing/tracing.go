@@ -65,7 +65,8 @@ func New(ctx context.Context, log *logrus.Logger, options Options) (*Tracer, err
 	}
 	// Later ones win: the variables precede ours.
 	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(),
-		resource.WithAttributes(attribute.String("service.name", "landwaiter"), attribute.String("service.version", options.Version)), resource.WithFromEnv())
+		resource.WithAttributes(attribute.String("service.name", "landwaiter"), attribute.String("service.version", options.Version)),
+		resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES, which must be key=value pairs with commas between them: %w", err)
 	}
@@ -90,7 +91,8 @@ func (t *Tracer) Close(ctx context.Context) error {
 
 func newSpanCounter(registerer prometheus.Registerer) *prometheus.CounterVec {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_tracing_spans_total",
-		Help: "Spans of traces by outcome: exported, failed (the collector refused them or was not there), dropped (too many waited)."}, []string{"outcome"})
+		Help: "Spans of traces by outcome: exported, failed (the collector refused them or was not there), dropped (too many waited)."},
+		[]string{"outcome"})
 	for _, outcome := range []string{"exported", "failed", "dropped"} {
 		spans.WithLabelValues(outcome) // a rate needs the zero
 	}
@@ -154,7 +156,8 @@ func readSettings(getenv environment) (settings, error) {
 			return settings{}, fmt.Errorf("%s is %q, it must be a number from 0 to 1", name, ratio)
 		}
 	default: // the SDK would sample everything
-		return settings{}, fmt.Errorf("%s is %q, it must be always_on, always_off, traceidratio, or one of them after parentbased_", name, sampler)
+		return settings{},
+			fmt.Errorf("%s is %q, it must be always_on, always_off, traceidratio, or one of them after parentbased_", name, sampler)
 	}
 	if name, size := first("OTEL_BSP_MAX_QUEUE_SIZE"); size != "" {
 		n, err := strconv.Atoi(size)
@@ -183,7 +186,8 @@ func (e environment) checkExporter() error {
 				continue
 			}
 			if _, err := url.PathUnescape(value); !ok || err != nil || !isToken(strings.TrimSpace(key)) {
-				return fmt.Errorf("%s must be name=value pairs with commas between them, values with percent signs as in URLs; it is not shown, because headers may be secret", name)
+				return fmt.Errorf("%s must be name=value pairs with commas between them, values with percent signs as in URLs; it is not shown, "+
+					"because headers may be secret", name)
 			}
 		}
 	}

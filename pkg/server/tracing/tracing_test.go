@@ -38,7 +38,8 @@ func denied(t *testing.T) provider.Observation {
 	require.NoError(t, err)
 	at := began()
 	cold := &verify.Result{Namespace: "team-a", Reference: ref.WithDigest(someDigest), Digest: someDigest,
-		Verdict:  judged.As(policy.Denied, policy.Verdict{Reason: "secret-project/app is not signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "images"}}),
+		Verdict: judged.As(policy.Denied,
+			policy.Verdict{Reason: "secret-project/app is not signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "images"}}),
 		Findings: make([]policy.Finding, 2),
 		Stages: []verify.Stage{
 			{Name: "resolve", Began: at.Add(2 * time.Millisecond), Duration: 3 * time.Millisecond, Detail: ref.String()},
@@ -79,9 +80,12 @@ func TestSpansArriveAsATreeUnderTheRequestsTraceID(t *testing.T) {
 			request, resolve, check := r.named(t, "audit_verify"), r.named(t, "resolve"), r.named(t, "check")
 			require.Empty(t, request.ParentSpanId)
 			require.Equal(t, spans.Span_SPAN_KIND_SERVER, request.Kind)
-			require.Equal(t, []uint64{uint64(began().UnixNano()), uint64(began().Add(10 * time.Millisecond).UnixNano())}, []uint64{request.StartTimeUnixNano, request.EndTimeUnixNano})
-			require.Equal(t, map[string]any{"landwaiter.source": "audit", "landwaiter.namespace": "team-a", "landwaiter.outcome": "answered", "http.response.status_code": int64(200),
-				"landwaiter.keys": int64(5), "landwaiter.images": int64(2), "landwaiter.allowed": int64(1), "landwaiter.denied": int64(2), "landwaiter.invalid": int64(1)}, fields(request.Attributes))
+			require.Equal(t, []uint64{uint64(began().UnixNano()), uint64(began().Add(10 * time.Millisecond).UnixNano())},
+				[]uint64{request.StartTimeUnixNano, request.EndTimeUnixNano})
+			require.Equal(t,
+				map[string]any{"landwaiter.source": "audit", "landwaiter.namespace": "team-a", "landwaiter.outcome": "answered", "http.response.status_code": int64(200),
+					"landwaiter.keys": int64(5), "landwaiter.images": int64(2), "landwaiter.allowed": int64(1), "landwaiter.denied": int64(2), "landwaiter.invalid": int64(1)},
+				fields(request.Attributes))
 			images := map[any]*spans.Span{}
 			for _, span := range r.spans() {
 				if span.Name == "image" {
@@ -90,8 +94,9 @@ func TestSpansArriveAsATreeUnderTheRequestsTraceID(t *testing.T) {
 				}
 			}
 			cold, warm := images["denied"], images["allowed"]
-			require.Equal(t, map[string]any{"landwaiter.namespace": "team-a", "landwaiter.verdict": "denied", "landwaiter.cached": false, "landwaiter.findings": int64(2),
-				"landwaiter.policy": "VerificationPolicy team-a/images"}, fields(cold.Attributes))
+			require.Equal(t,
+				map[string]any{"landwaiter.namespace": "team-a", "landwaiter.verdict": "denied", "landwaiter.cached": false, "landwaiter.findings": int64(2),
+					"landwaiter.policy": "VerificationPolicy team-a/images"}, fields(cold.Attributes))
 			require.Equal(t, uint64(8*time.Millisecond), cold.EndTimeUnixNano-cold.StartTimeUnixNano)
 			require.Equal(t, true, fields(warm.Attributes)["landwaiter.cached"])
 			require.Equal(t, warm.StartTimeUnixNano, warm.EndTimeUnixNano)
@@ -107,7 +112,8 @@ func TestSpansArriveAsATreeUnderTheRequestsTraceID(t *testing.T) {
 }
 
 func counter(outcome string, n int) string {
-	text := "# HELP landwaiter_tracing_spans_total Spans of traces by outcome: exported, failed (the collector refused them or was not there), dropped (too many waited).\n" +
+	text := "# HELP landwaiter_tracing_spans_total Spans of traces by outcome: exported, failed (the collector refused them or was not there), dropped (too " +
+		"many waited).\n" +
 		"# TYPE landwaiter_tracing_spans_total counter\n"
 	for _, each := range []string{"dropped", "exported", "failed"} {
 		count := 0
@@ -155,7 +161,8 @@ func TestNothingIsTracedUnlessAskedFor(t *testing.T) {
 }
 
 func TestRefusesVariablesThatItCannotFollow(t *testing.T) {
-	for name, value := range map[string]string{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "-1", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "collector:4317", "OTEL_EXPORTER_OTLP_ENDPOINT": "10.0.0.1:4317",
+	for name, value := range map[string]string{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "-1", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "collector:4317",
+		"OTEL_EXPORTER_OTLP_ENDPOINT":    "10.0.0.1:4317",
 		"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere/ca.crt", "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY": "/nowhere/tls.key",
 		"OTEL_TRACES_EXPORTER": "zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "udp",
 		"OTEL_TRACES_SAMPLER": "xray", "OTEL_TRACES_SAMPLER_ARG": "2", "OTEL_BSP_MAX_QUEUE_SIZE": "100000000", "OTEL_RESOURCE_ATTRIBUTES": "no pairs"} {

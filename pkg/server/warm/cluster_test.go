@@ -116,7 +116,9 @@ func (w *world) declare(ctx context.Context) error {
 	keys.Spec.Type, keys.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, string(w.key.PEM)
 	release := &v1beta1.ClusterVerifier{ObjectMeta: named("release")}
 	release.Spec.Type = v1beta1.VerifierTypeCosign
-	release.Spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+	release.Spec.Cosign = &v1beta1.CosignVerifier{
+		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}},
+			TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 	read := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list", "watch"}}
 	}
@@ -138,7 +140,8 @@ func (w *world) create(t *testing.T, object client.Object) {
 	t.Helper()
 	require.NoError(t, w.Client.Create(t.Context(), object))
 	t.Cleanup(func() {
-		require.NoError(t, w.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		require.NoError(t,
+			w.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	})
 }
 
@@ -197,7 +200,8 @@ func TestWhatChangesInTheClusterIsVerifiedBeforeAnybodyAsks(t *testing.T) {
 			return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: once(ref)}}
 		},
 		"cronjob": func(ref image.Reference) client.Object {
-			return &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: once(ref)}}}}
+			return &batchv1.CronJob{ObjectMeta: meta,
+				Spec: batchv1.CronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: once(ref)}}}}
 		},
 		"pod": func(ref image.Reference) client.Object {
 			return &corev1.Pod{ObjectMeta: meta, Spec: template(ref).Spec}

@@ -38,7 +38,8 @@ func TestOnlyNamesAndImagesAreKept(t *testing.T) {
 		"StatefulSet": &appsv1.StatefulSet{ObjectMeta: meta(), Spec: appsv1.StatefulSetSpec{Template: template}},
 		"DaemonSet":   &appsv1.DaemonSet{ObjectMeta: meta(), Spec: appsv1.DaemonSetSpec{Template: template}},
 		"Job":         &batchv1.Job{ObjectMeta: meta(), Spec: batchv1.JobSpec{Template: template}},
-		"CronJob":     &batchv1.CronJob{ObjectMeta: meta(), Spec: batchv1.CronJobSpec{JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}}}},
+		"CronJob": &batchv1.CronJob{ObjectMeta: meta(),
+			Spec: batchv1.CronJobSpec{JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}}}},
 		"running Pod": &corev1.Pod{ObjectMeta: meta(), Spec: everywhere(), Status: corev1.PodStatus{Phase: corev1.PodRunning}},
 		"pending Pod": &corev1.Pod{ObjectMeta: meta(), Spec: everywhere(), Status: corev1.PodStatus{Phase: corev1.PodPending}},
 	} {
@@ -49,7 +50,8 @@ func TestOnlyNamesAndImagesAreKept(t *testing.T) {
 			want := &record{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "1", ResourceVersion: "2"}, apiVersion: of.APIVersion, kind: of.Kind,
 				images: []string{"r.example.com/init:1", "docker.io/library/nginx:latest", "r.example.com/debug:1", "r.example.com/model:1"}}
 			if want.kind == "Pod" {
-				want.uses = []use{{workload.InitContainer, "first", want.images[0]}, {workload.Container, "main", want.images[1]}, {workload.Container, "same", want.images[1]},
+				want.uses = []use{{workload.InitContainer, "first", want.images[0]}, {workload.Container, "main", want.images[1]},
+					{workload.Container, "same", want.images[1]},
 					{workload.EphemeralContainer, "debug", want.images[2]}, {workload.Volume, "model", want.images[3]}}
 			}
 			require.Equal(t, want, kept)

@@ -129,7 +129,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	if options.Interval <= 0 {
 		return nil, errors.New("new watcher of workloads: the interval must be positive")
 	}
-	w := &Watcher{verifier: verifier, log: log, interval: options.Interval, queue: newQueue(maxWaiting, maxWaitingEach), seed: maphash.MakeSeed(),
+	w := &Watcher{verifier: verifier, log: log, interval: options.Interval, queue: newQueue(maxWaiting, maxWaitingEach),
+		seed: maphash.MakeSeed(),
 		images: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_warm_images_total",
 			Help: "Images verified before admission, by outcome; dropped: too many waited. With --warm-up."}, []string{"outcome"})}
 	w.sink, w.generation, w.byKind = options.Sink, options.Generation, map[string]cache.SharedIndexInformer{}
@@ -143,7 +144,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 		return nil, fmt.Errorf("new watcher of workloads: %w", err)
 	}
 	for _, s := range append(workloads, pods) {
-		informer := cache.NewSharedIndexInformer(s.watch, s.kind, 0, cache.Indexers{byImage: indexed, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		informer := cache.NewSharedIndexInformer(s.watch, s.kind, 0,
+			cache.Indexers{byImage: indexed, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(object any) { w.changed(nil, object) }, UpdateFunc: w.changed, DeleteFunc: w.gone})
 		if err = errors.Join(err, informer.SetTransform(keep)); err != nil {
@@ -295,7 +297,8 @@ func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
 	result := verified(ctx, j.namespace, ref)
 	outcome := result.Verdict.Outcome().String()
 	w.images.WithLabelValues(outcome).Inc()
-	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": outcome, "renewed": j.renew}).Debug("image verified for warm-up")
+	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": outcome, "renewed": j.renew}).
+		Debug("image verified for warm-up")
 	w.sink.Verified(j.namespace, j.image, result)
 	w.ends.set(j.target, result.ExceptionEnds)
 	if result.Decided() {

@@ -19,7 +19,9 @@ func Combine(live, asked *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 		asked.Spec.HomeNamespace = live.Spec.HomeNamespace
 	}
 	if asked.Spec.HomeNamespace != live.Spec.HomeNamespace {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the home namespace of Tenant %s is %s, and cannot be changed to %s: leave homeNamespace out, or make another Tenant", live.Name, live.Spec.HomeNamespace, asked.Spec.HomeNamespace))
+		return nil,
+			apierrors.NewBadRequest(fmt.Sprintf("the home namespace of Tenant %s is %s, and cannot be changed to %s: leave homeNamespace out, or "+
+				"make another Tenant", live.Name, live.Spec.HomeNamespace, asked.Spec.HomeNamespace))
 	}
 	convert := runtime.DefaultUnstructuredConverter
 	base, err := convert.ToUnstructured(live)

@@ -9,7 +9,8 @@ import (
 )
 
 func TestWhatIsAddedToATenantIsSaidAgain(t *testing.T) {
-	live := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "a", Namespaces: []string{"b"}, Adopt: true, Reconciler: &v1beta1.TenantReconciler{CreateNamespaces: true, Path: "./x"}}}
+	live := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "a", Namespaces: []string{"b"}, Adopt: true,
+		Reconciler: &v1beta1.TenantReconciler{CreateNamespaces: true, Path: "./x"}}}
 	live.Name = "a"
 	added := settings("adopt=false", "reconciler.createNamespaces=false", "namespaces=[a, c]")
 	asked, err := Description{Name: "a", Settings: added}.Tenant()
@@ -34,5 +35,6 @@ func TestASettingBelowAnotherLeavesWhatStandsBesideIt(t *testing.T) {
 	require.NoError(t, err)
 	merged, err := Combine(live, asked)
 	require.NoError(t, err)
-	require.Equal(t, &v1beta1.TenantSource{URL: "https://git.example.com/a", Branch: "dev", SecretRef: &v1beta1.Reference{Name: "login"}}, merged.Spec.Reconciler.Source)
+	require.Equal(t, &v1beta1.TenantSource{URL: "https://git.example.com/a", Branch: "dev", SecretRef: &v1beta1.Reference{Name: "login"}},
+		merged.Spec.Reconciler.Source)
 }

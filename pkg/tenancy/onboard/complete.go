@@ -48,7 +48,8 @@ func Complete(tenant *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 
 func checkNames(t *v1beta1.Tenant) error {
 	if len(t.Name) > maxName || !isLabel(t.Name) {
-		return fmt.Errorf("metadata.name: use at most %d lower-case letters, digits and dashes, beginning and ending with a letter or digit", maxName)
+		return fmt.Errorf("metadata.name: use at most %d lower-case letters, digits and dashes, beginning and ending with a letter or digit",
+			maxName)
 	}
 	if err := checkNamespace("spec.homeNamespace", t.Spec.HomeNamespace); err != nil {
 		return err
@@ -63,8 +64,10 @@ func checkNames(t *v1beta1.Tenant) error {
 	case prefix == "":
 		return nil
 	case len(prefix) < 3 || len(prefix) > maxName || !strings.HasSuffix(prefix, "-") || !isLabel(prefix+"x"):
-		return fmt.Errorf("spec.namespacePrefix: %q is not a prefix; use 3 to %d lower-case letters, digits and dashes that end with a dash, such as %s-", prefix, maxName, t.Name)
-	case strings.HasPrefix(prefix, "kube-") || slices.ContainsFunc(systemNamespaces(), func(n string) bool { return strings.HasPrefix(n, prefix) }):
+		return fmt.Errorf("spec.namespacePrefix: %q is not a prefix; use 3 to %d lower-case letters, digits and dashes that end with a dash, "+
+			"such as %s-", prefix, maxName, t.Name)
+	case strings.HasPrefix(prefix, "kube-") ||
+		slices.ContainsFunc(systemNamespaces(), func(n string) bool { return strings.HasPrefix(n, prefix) }):
 		return fmt.Errorf("spec.namespacePrefix: %s covers namespaces of the system; choose one of the team", prefix)
 	}
 	return nil
@@ -105,7 +108,8 @@ func checkPeople(t *v1beta1.Tenant) error {
 		}
 	}
 	if alone(t) && len(people.Developers)+len(people.Viewers) > 0 {
-		return fmt.Errorf("spec.access: developers and viewers have no permissions in the home namespace %s, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.HomeNamespace)
+		return fmt.Errorf("spec.access: developers and viewers have no permissions in the home namespace %s, and there is no other namespace; "+
+			"list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.HomeNamespace)
 	}
 	return nil
 }
@@ -133,19 +137,22 @@ func checkReconciler(t *v1beta1.Tenant) error {
 		return nil
 	}
 	if reconciler.ServiceAccount != "" && !isLabel(reconciler.ServiceAccount) {
-		return fmt.Errorf("spec.reconciler.serviceAccount: %q is not a name; use lower-case letters, digits and dashes", reconciler.ServiceAccount)
+		return fmt.Errorf("spec.reconciler.serviceAccount: %q is not a name; use lower-case letters, digits and dashes",
+			reconciler.ServiceAccount)
 	}
 	if reconciler.ServiceAccount == "default" {
 		return fmt.Errorf("spec.reconciler.serviceAccount: pods that name no account run as default and would have its permissions; name another")
 	}
 	if reconciler.CreateNamespaces && t.Spec.NamespacePrefix == "" {
-		return fmt.Errorf("spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make")
+		return fmt.Errorf("spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the " +
+			"account could make")
 	}
 	// Values that Flux would refuse at every reconciliation, long after this was applied.
 	name := regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 	for variable := range reconciler.Variables {
 		if !name.MatchString(variable) {
-			return fmt.Errorf("spec.reconciler.variables: %q is not the name of a variable; use letters, digits and underscores, and begin with no digit", variable)
+			return fmt.Errorf("spec.reconciler.variables: %q is not the name of a variable; use letters, digits and underscores, and begin "+
+				"with no digit", variable)
 		}
 	}
 	for i, secret := range reconciler.VariablesFrom {
@@ -153,7 +160,9 @@ func checkReconciler(t *v1beta1.Tenant) error {
 		if len(validation.IsDNS1123Subdomain(secret.SecretRef.Name)) > 0 {
 			return fmt.Errorf("%s: %q is not the name of a Secret; name one in the home namespace", field, secret.SecretRef.Name)
 		}
-		if slices.ContainsFunc(reconciler.VariablesFrom[:i], func(other v1beta1.VariablesSource) bool { return other.SecretRef == secret.SecretRef }) {
+		if slices.ContainsFunc(reconciler.VariablesFrom[:i], func(other v1beta1.VariablesSource) bool {
+			return other.SecretRef == secret.SecretRef
+		}) {
 			return fmt.Errorf("%s: Secret %s is named twice: remove one of the entries", field, secret.SecretRef.Name)
 		}
 	}
@@ -167,28 +176,33 @@ func checkReconciler(t *v1beta1.Tenant) error {
 		return fmt.Errorf("spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef")
 	}
 	if every, err := reconciler.Source.Interval.Parse(); err != nil || every <= 0 {
-		return fmt.Errorf("spec.reconciler.source.interval: %q is not a duration of more than 0; write one such as 1m", reconciler.Source.Interval)
+		return fmt.Errorf("spec.reconciler.source.interval: %q is not a duration of more than 0; write one such as 1m",
+			reconciler.Source.Interval)
 	}
 	return nil
 }
 
 // limited returns the resources without a slash in their names that a ResourceQuota limits.
 func limited() []string {
-	return []string{"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage",
-		"pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"}
+	return []string{"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
+		"limits.cpu", "limits.memory", "limits.ephemeral-storage",
+		"pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers", "resourcequotas", "secrets", "configmaps",
+		"persistentvolumeclaims"}
 }
 
 // quotaCounts reports whether an API server accepts a name in a ResourceQuota: it knows all names without a
 // slash.
 func quotaCounts(name corev1.ResourceName) bool {
 	text := string(name)
-	return strings.Contains(text, "/") || strings.HasPrefix(strings.TrimPrefix(text, "requests."), corev1.ResourceHugePagesPrefix) || slices.Contains(limited(), text)
+	return strings.Contains(text, "/") || strings.HasPrefix(strings.TrimPrefix(text, "requests."), corev1.ResourceHugePagesPrefix) ||
+		slices.Contains(limited(), text)
 }
 
 func checkIsolation(t *v1beta1.Tenant) error {
 	for name, quantity := range t.Spec.Isolation.Quota {
 		if quantity.Sign() < 0 || len(validation.IsQualifiedName(string(name))) > 0 {
-			return fmt.Errorf("spec.isolation.quota: %s: %s is not a limit; name a resource and an amount that is not negative, such as pods: \"50\"", name, quantity.String())
+			return fmt.Errorf("spec.isolation.quota: %s: %s is not a limit; name a resource and an amount that is not negative, such as "+
+				"pods: \"50\"", name, quantity.String())
 		}
 		if !quotaCounts(name) {
 			known := "use the name of a resource that a ResourceQuota limits, such as pods or requests.cpu, or count/RESOURCE.GROUP"
@@ -201,7 +215,8 @@ func checkIsolation(t *v1beta1.Tenant) error {
 	prefix := regexp.MustCompile(`^[a-z0-9][-a-z0-9.]*(:[0-9]+)?/([-a-z0-9._/]*/)?$`)
 	for i, registry := range t.Spec.Isolation.Registries {
 		if !prefix.MatchString(registry) {
-			return fmt.Errorf("spec.isolation.registries[%d]: %q is not a prefix; write host and path with a slash at the end, such as registry.example.com/%s/", i, registry, t.Name)
+			return fmt.Errorf("spec.isolation.registries[%d]: %q is not a prefix; write host and path with a slash at the end, such as "+
+				"registry.example.com/%s/", i, registry, t.Name)
 		}
 	}
 	return nil

@@ -52,9 +52,11 @@ func checkForm(t *v1beta1.Tenant) error {
 	case reconciler == nil:
 		return fmt.Errorf("metadata.annotations: %s needs spec.reconciler: the demo's Kustomization acts as its account", v1beta1.AnnotationForm)
 	case form == FormDemo && (reconciler.Source == nil || isArtifact(reconciler.Source)):
-		return fmt.Errorf("spec.reconciler.source: the form %s needs the URL of a Git repository, which Flux then fetches for this Tenant alone", form)
+		return fmt.Errorf("spec.reconciler.source: the form %s needs the URL of a Git repository, which Flux then fetches for this "+
+			"Tenant alone", form)
 	case reconciler.Variables[demoLiteral] != "":
-		return fmt.Errorf("spec.reconciler.variables: in the form %s, %s is always the name of the Tenant: take it out, or use another name", form, demoLiteral)
+		return fmt.Errorf("spec.reconciler.variables: in the form %s, %s is always the name of the Tenant: take it out, or use another name",
+			form, demoLiteral)
 	case form == FormDemoShared && reconciler.Source != nil:
 		return fmt.Errorf("spec.reconciler.source: the form %s uses GitRepository %s/%s; leave out the source", form, DemoNamespace, DemoSource)
 	}

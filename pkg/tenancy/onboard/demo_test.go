@@ -37,7 +37,8 @@ func TestTheDemoHasTheObjectsAndNamesOfItsScript(t *testing.T) {
 			binding := find(t, objects, "RoleBinding foo/foo-reconciler")
 			require.Equal(t, []any{map[string]any{"kind": "ServiceAccount", "name": "foo", "namespace": "foo"}}, binding.Object["subjects"])
 			require.Equal(t, map[string]any{
-				"force": false, "interval": "5m", "path": "./kustomizations/per-tenant", "prune": true, "targetNamespace": "foo", "serviceAccountName": "foo", "sourceRef": source,
+				"force": false, "interval": "5m", "path": "./kustomizations/per-tenant", "prune": true, "targetNamespace": "foo", "serviceAccountName": "foo",
+				"sourceRef": source,
 				"postBuild": map[string]any{"substitute": map[string]any{"SUBST_LITERAL": "sometenant"},
 					"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": "tenant-vars", "optional": false}}},
 			}, find(t, objects, "Kustomization foo/dummy").Object["spec"])
@@ -63,14 +64,17 @@ func TestAFormWithoutWhatItAppliesIsRefused(t *testing.T) {
 		change func(*v1beta1.Tenant)
 		says   string
 	}{
-		"a form that nobody knows": {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = "x" }, `landwaiter.dev/form is "x"; use flux-multitenant-demo or flux-multitenant-demo-shared-source`},
-		"no account":               {func(t *v1beta1.Tenant) { t.Spec.Reconciler = nil }, "needs spec.reconciler"},
-		"no source":                {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source = nil }, "spec.reconciler.source: the form flux-multitenant-demo needs the URL"},
-		"an artifact":              {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source.URL = "oci://example.com/x" }, "needs the URL of a Git repository"},
+		"a form that nobody knows": {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = "x" },
+			`landwaiter.dev/form is "x"; use flux-multitenant-demo or flux-multitenant-demo-shared-source`},
+		"no account": {func(t *v1beta1.Tenant) { t.Spec.Reconciler = nil }, "needs spec.reconciler"},
+		"no source": {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source = nil },
+			"spec.reconciler.source: the form flux-multitenant-demo needs the URL"},
+		"an artifact": {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source.URL = "oci://example.com/x" }, "needs the URL of a Git repository"},
 		"a variable that is the name's": {func(t *v1beta1.Tenant) {
 			t.Spec.Reconciler.Variables = map[string]v1beta1.Variable{"SUBST_LITERAL": "x"}
 		}, "SUBST_LITERAL is always the name of the Tenant"},
-		"a source next to a shared one": {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = FormDemoShared }, "uses GitRepository flux-system/default; leave out the source"},
+		"a source next to a shared one": {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = FormDemoShared },
+			"uses GitRepository flux-system/default; leave out the source"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := demoTenant(FormDemo)
@@ -86,7 +90,9 @@ func TestThePlatformsVariablesWinOverThoseOfSecrets(t *testing.T) {
 	secrets := []v1beta1.VariablesSource{{SecretRef: v1beta1.Reference{Name: "app"}}, {SecretRef: v1beta1.Reference{Name: "more"}, Optional: true}}
 	fromSecrets := []any{map[string]any{"kind": "Secret", "name": "app", "optional": false}, map[string]any{"kind": "Secret", "name": "more", "optional": true}}
 	both := append(fromSecrets[:2:2], map[string]any{"kind": "ConfigMap", "name": "tenant-vars", "optional": false})
-	own := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "web", Reconciler: &v1beta1.TenantReconciler{VariablesFrom: secrets, Source: &v1beta1.TenantSource{URL: "https://example.com/x"}}}}
+	own := &v1beta1.Tenant{
+		Spec: v1beta1.TenantSpec{HomeNamespace: "web",
+			Reconciler: &v1beta1.TenantReconciler{VariablesFrom: secrets, Source: &v1beta1.TenantSource{URL: "https://example.com/x"}}}}
 	own.Name = "web"
 	demo := demoTenant(FormDemo)
 	demo.Spec.Reconciler.VariablesFrom = secrets

@@ -42,7 +42,8 @@ func (d Description) Tenant() (*v1beta1.Tenant, error) {
 		return nil, err
 	}
 	if home := spec.HomeNamespace; home != "" && d.DemoNamespace != "" && home != d.DemoNamespace {
-		return nil, fmt.Errorf("%s homeNamespace=%s and --tenant-namespace=%s are two home namespaces for one Tenant: use one", SetFlag, home, d.DemoNamespace)
+		return nil, fmt.Errorf("%s homeNamespace=%s and --tenant-namespace=%s are two home namespaces for one Tenant: use one", SetFlag, home,
+			d.DemoNamespace)
 	}
 	spec.HomeNamespace = cmp.Or(spec.HomeNamespace, d.DemoNamespace, d.Name)
 	withoutHome(spec)
@@ -74,7 +75,8 @@ func (d Description) asDemo(tenant *v1beta1.Tenant) error {
 		return fmt.Errorf("%s reconciler.source needs reconciler.source.url", SetFlag)
 	case r.Source != nil:
 	case d.DemoSource == nil:
-		return fmt.Errorf("--tenant-namespace needs %s reconciler.source.url=URL: the repository that Flux fetches for this Tenant; or --shared-source", SetFlag)
+		return fmt.Errorf("--tenant-namespace needs %s reconciler.source.url=URL: the repository that Flux fetches for this Tenant; or "+
+			"--shared-source", SetFlag)
 	default:
 		source, err := d.DemoSource()
 		r.Source = source

@@ -50,7 +50,8 @@ func Flux(tenant *v1beta1.Tenant, o FluxOptions) ([]byte, error) {
 			return map[string]any{"name": name, "namespace": namespace, "labels": labels}
 		}
 		if !o.SkipNamespace {
-			documents = append(documents, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace, "labels": labels}})
+			documents = append(documents,
+				map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace, "labels": labels}})
 		}
 		documents = append(documents,
 			map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(account)},

@@ -69,7 +69,8 @@ func (m Mutation) Stores(tenant *v1beta1.Tenant, of string, namespaces []string)
 	}
 	labels := map[string]string{v1beta1.LabelTenant: tenant.Name, v1beta1.LabelOwner: v1beta1.OwnerPlatform}
 	provider := m.provider(shortened(name, maxProvider), "/v1/namespaces/"+of+"/mutate", labels)
-	return append([]*unstructured.Unstructured{provider}, m.assigns(shortened(name, maxPrefix), provider.GetName(), map[string]any{"namespaces": list(sorted(namespaces))}, labels)...)
+	return append([]*unstructured.Unstructured{provider},
+		m.assigns(shortened(name, maxPrefix), provider.GetName(), map[string]any{"namespaces": list(sorted(namespaces))}, labels)...)
 }
 
 const (
@@ -115,7 +116,8 @@ func (m Mutation) assigns(prefix, provider string, match map[string]any, labels 
 			"apiVersion": "mutations.gatekeeper.sh/v1", "kind": "Assign",
 			"metadata": m.metadata(prefix+"-pods-"+place.id, labels),
 			"spec": map[string]any{
-				"applyTo":  []any{map[string]any{"groups": []any{""}, "kinds": []any{"Pod"}, "versions": []any{"v1"}, "operations": []any{place.operation}}},
+				"applyTo": []any{map[string]any{"groups": []any{""}, "kinds": []any{"Pod"}, "versions": []any{"v1"},
+					"operations": []any{place.operation}}},
 				"match":    scope,
 				"location": place.path + "[name:*].image",
 				"parameters": map[string]any{"assign": map[string]any{"externalData": map[string]any{

@@ -11,9 +11,11 @@ import (
 )
 
 func TestMutationObjectsAreThoseOfTheGoldenFile(t *testing.T) {
-	m := Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte("PEM"), TimeoutSeconds: 1, Labels: map[string]string{"app.kubernetes.io/name": "landwaiter"}}
+	m := Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte("PEM"), TimeoutSeconds: 1,
+		Labels: map[string]string{"app.kubernetes.io/name": "landwaiter"}}
 	tenant := readTenant(t, "prefix")
-	objects := append(m.Everywhere([]string{"kube-system", "gatekeeper-system", "kube-system"}), m.Stores(tenant, tenant.Spec.HomeNamespace, []string{"iris-green-web", "iris-green"})...)
+	objects := append(m.Everywhere([]string{"kube-system", "gatekeeper-system", "kube-system"}),
+		m.Stores(tenant, tenant.Spec.HomeNamespace, []string{"iris-green-web", "iris-green"})...)
 	golden(t, "mutation.yaml", documents(t, append(objects, m.Stores(tenant, "greenhouse", []string{"greenhouse"})...)))
 }
 
@@ -55,7 +57,8 @@ func TestNamesOfMutationObjectsAreShortAndStillDiffer(t *testing.T) {
 	for _, last := range []string{"a", "b"} {
 		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "home"}}
 		tenant.Name = strings.Repeat("x", 39) + last
-		for _, object := range append(Mutation{}.Stores(tenant, tenant.Spec.HomeNamespace, []string{"home"}), Mutation{}.Stores(tenant, strings.Repeat("n", 63), []string{strings.Repeat("n", 63)})...) {
+		for _, object := range append(Mutation{}.Stores(tenant, tenant.Spec.HomeNamespace, []string{"home"}),
+			Mutation{}.Stores(tenant, strings.Repeat("n", 63), []string{strings.Repeat("n", 63)})...) {
 			require.LessOrEqual(t, len(object.GetName()), 63)
 			require.True(t, strings.HasPrefix(object.GetName(), tenantMutation), "the operator guardrail knows it by that")
 			require.False(t, names[object.GetKind()+object.GetName()], object.GetName())
@@ -69,7 +72,8 @@ func TestAProvidersNameSaysWhichNamespaceItAsks(t *testing.T) {
 	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "home"}}
 	tenant.Name = "iris-green"
 	namespace := "iris-green-" + strings.Repeat("x", 23)
-	for _, object := range append(Mutation{}.Stores(tenant, tenant.Spec.HomeNamespace, []string{"home"}), Mutation{}.Stores(tenant, namespace, []string{namespace})...) {
+	for _, object := range append(Mutation{}.Stores(tenant, tenant.Spec.HomeNamespace, []string{"home"}),
+		Mutation{}.Stores(tenant, namespace, []string{namespace})...) {
 		provider, _, err := unstructured.NestedString(object.Object, "spec", "parameters", "assign", "externalData", "provider")
 		require.NoError(t, err)
 		if object.GetKind() == "Provider" {

@@ -63,7 +63,8 @@ func (r *rendering) namespace(name string) {
 	if isDemo(r.Tenant) {
 		labels[LabelDemo] = r.Name
 	}
-	r.add(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	r.add(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 }
 
 // SameTenantPolicy is the name of the NetworkPolicy that allows traffic within a team.
@@ -149,7 +150,8 @@ func (r *rendering) variables(namespace string) {
 
 // summary lists the Tenant's namespaces for the team's account, and for viewers of the home namespace.
 func (r *rendering) summary() {
-	r.configMap(r.Spec.HomeNamespace, SummaryName, map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.namespaces, "\n")})
+	r.configMap(r.Spec.HomeNamespace, SummaryName,
+		map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.namespaces, "\n")})
 }
 
 // registries limits the team's pods, and their ephemeral containers, to its own

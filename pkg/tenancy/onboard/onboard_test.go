@@ -113,7 +113,8 @@ func TestEveryObjectNamesItsTenantAndIsThePlatforms(t *testing.T) {
 }
 
 func TestRestrictionsComeBeforeRightsAndFluxLast(t *testing.T) {
-	rank := map[string]int{"Namespace": 0, "NetworkPolicy": 1, "ResourceQuota": 2, "ConfigMap": 3, "TenantAllowedRegistries": 4, "ServiceAccount": 5, "RoleBinding": 6, "ClusterRole": 7, "ClusterRoleBinding": 8, "OCIRepository": 9, "Kustomization": 10}
+	rank := map[string]int{"Namespace": 0, "NetworkPolicy": 1, "ResourceQuota": 2, "ConfigMap": 3, "TenantAllowedRegistries": 4, "ServiceAccount": 5,
+		"RoleBinding": 6, "ClusterRole": 7, "ClusterRoleBinding": 8, "OCIRepository": 9, "Kustomization": 10}
 	last := 0
 	for _, object := range render(t, readTenant(t, "prefix"), everything()) {
 		at, known := rank[object.GetKind()]

@@ -86,7 +86,8 @@ func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, li
 func sets(namespaces []Pinning, exempt []string) []set {
 	homes := map[string]bool{}
 	for _, n := range namespaces {
-		if n.Tenant != nil && n.Stores && n.Namespace == n.Tenant.Spec.HomeNamespace && n.Tenant.Spec.Verification.PolicyLevel != v1beta1.PolicyLevelCluster {
+		if n.Tenant != nil && n.Stores && n.Namespace == n.Tenant.Spec.HomeNamespace &&
+			n.Tenant.Spec.Verification.PolicyLevel != v1beta1.PolicyLevelCluster {
 			homes[n.Namespace] = true
 		}
 	}
@@ -115,7 +116,8 @@ func sets(namespaces []Pinning, exempt []string) []set {
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b set) int {
-		return cmp.Or(a.tenant.CreationTimestamp.Compare(b.tenant.CreationTimestamp.Time), cmp.Compare(a.tenant.Name, b.tenant.Name), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.namespace, b.namespace))
+		return cmp.Or(a.tenant.CreationTimestamp.Compare(b.tenant.CreationTimestamp.Time), cmp.Compare(a.tenant.Name, b.tenant.Name),
+			cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.namespace, b.namespace))
 	})
 	turns, of := map[string]int{}, map[string]int{}
 	for _, s := range all {

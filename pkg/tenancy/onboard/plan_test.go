@@ -68,7 +68,8 @@ func TestEachNamespaceIsPinnedWithTheStoresThatCount(t *testing.T) {
 		"pinned, and the cluster leaves what is not known as it is": {pin: true, web: base},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1beta1.TenantSpec{HomeNamespace: "home", Verification: v1beta1.TenantVerification{PolicyLevel: c.policyLevel}}}
+			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"},
+				Spec: v1beta1.TenantSpec{HomeNamespace: "home", Verification: v1beta1.TenantVerification{PolicyLevel: c.policyLevel}}}
 			plan := Mutation{}.Plan([]Pinning{
 				{Namespace: "home", Tenant: tenant, Pin: c.pin, Stores: c.homeStores},
 				{Namespace: "web", Tenant: tenant, Pin: c.pin, Stores: c.stores},
@@ -87,7 +88,8 @@ func TestEachNamespaceIsPinnedWithTheStoresThatCount(t *testing.T) {
 func TestPastTheLimitTheClustersStoresPinAndThePlanSaysSo(t *testing.T) {
 	var namespaces []Pinning
 	for i, name := range []string{"young", "old", "older"} {
-		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(1000-i), 0))}, Spec: v1beta1.TenantSpec{HomeNamespace: name}}
+		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(1000-i), 0))},
+			Spec: v1beta1.TenantSpec{HomeNamespace: name}}
 		namespaces = append(namespaces, Pinning{Namespace: name, Tenant: tenant, Pin: true, Stores: true})
 	}
 	for _, byDefault := range []bool{false, true} {
@@ -111,7 +113,8 @@ func TestAPlanDoesNotDependOnTheOrderOfItsNamespaces(t *testing.T) {
 	var namespaces []Pinning
 	for _, name := range []string{"c", "a", "b"} {
 		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{HomeNamespace: name}}
-		namespaces = append(namespaces, Pinning{Namespace: name, Tenant: tenant, Pin: true, Stores: true}, Pinning{Namespace: name + "-web", Tenant: tenant, Pin: true})
+		namespaces = append(namespaces, Pinning{Namespace: name, Tenant: tenant, Pin: true, Stores: true},
+			Pinning{Namespace: name + "-web", Tenant: tenant, Pin: true})
 	}
 	first := Mutation{}.Plan(namespaces, true, []string{"kube-system"}, 2)
 	slices.Reverse(namespaces)

@@ -17,7 +17,9 @@ func TestRedisRulesNameEachNamespaceOfATenant(t *testing.T) {
 		members []string
 		want    string
 	}{
-		"home, those listed and the prefix": {tenant: "iris-green", want: "ACL SETUSER iris-green reset on >PASSWORD ~landwaiter:iris-green:* ~landwaiter:greenhouse:* ~landwaiter:iris-green-*:*" + reads},
+		"home, those listed " +
+			"and the prefix": {tenant: "iris-green", want: "ACL SETUSER iris-green reset on >PASSWORD ~landwaiter:iris-green:* ~landwaiter:greenhouse:* " +
+			"~landwaiter:iris-green-*:*" + reads},
 		"exactly the namespaces that are given": {tenant: "iris-green", members: []string{"iris-green", "iris-green-web"},
 			want: "ACL SETUSER iris-green reset on >PASSWORD ~landwaiter:iris-green:* ~landwaiter:iris-green-web:*" + reads},
 		"a user of its own for a Tenant called as Landwaiter's user": {tenant: "landwaiter", members: []string{},

@@ -16,7 +16,8 @@ func (r *rendering) account() {
 	if r.Spec.Reconciler == nil {
 		return
 	}
-	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: r.meta(r.Spec.HomeNamespace, Account(r.Tenant))})
+	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: r.meta(r.Spec.HomeNamespace, Account(r.Tenant))})
 }
 
 // bindings gives permissions in one namespace. In the home namespace, only the team's admins
@@ -31,7 +32,8 @@ func (r *rendering) bindings(namespace string) {
 	}
 	r.bind(namespace, r.Name+"-admins", "admin", subjects(r.Spec.Access.Admins)...)
 	if namespace == r.Spec.HomeNamespace {
-		r.bind(namespace, RoleReferenceReader, RoleReferenceReader, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.landwaiter.Namespace, Name: r.landwaiter.Name})
+		r.bind(namespace, RoleReferenceReader, RoleReferenceReader,
+			rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.landwaiter.Namespace, Name: r.landwaiter.Name})
 		return
 	}
 	r.bind(namespace, r.Name+"-developers", "edit", subjects(r.Spec.Access.Developers)...)
@@ -71,8 +73,10 @@ func (r *rendering) tenantReader() {
 		return
 	}
 	name := TenantReader(r.Name)
-	r.add(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: r.meta("", name),
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.Group}, Resources: []string{"tenants"}, ResourceNames: []string{r.Name}, Verbs: []string{"get"}}}})
+	r.add(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: r.meta("", name),
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{v1beta1.Group}, Resources: []string{"tenants"}, ResourceNames: []string{r.Name},
+			Verbs: []string{"get"}}}})
 	r.add(&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
 		ObjectMeta: r.meta("", name), RoleRef: clusterRole(name), Subjects: people})
 }

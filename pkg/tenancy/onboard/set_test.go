@@ -19,22 +19,28 @@ func TestSettingsAreFieldsOfATenant(t *testing.T) {
 		settings []string
 		want     string // YAML
 	}{
-		"text":                          {[]string{"namespacePrefix=iris-green-"}, "{namespacePrefix: iris-green-}"},
-		"a path":                        {[]string{"reconciler.source.url=https://example.com/a?b=c"}, "{reconciler: {source: {url: 'https://example.com/a?b=c'}}}"},
-		"a list, entry by entry":        {[]string{"namespaces=a", "namespaces=b", "namespaces=a"}, "{namespaces: [a, b]}"},
-		"a list at once":                {[]string{"namespaces=[a, b]", "namespaces=c"}, "{namespaces: [a, b, c]}"},
-		"no comma splits an entry":      {[]string{"access.admins=a,b"}, "{access: {admins: [{kind: Group, name: 'a,b'}]}}"},
-		"groups, and a user":            {[]string{"access.developers=[devs, {kind: User, name: ann}]"}, "{access: {developers: [{kind: Group, name: devs}, {kind: User, name: ann}]}}"},
-		"a map":                         {[]string{"isolation.quota={pods: 50, requests.cpu: 500m}"}, "{isolation: {quota: {pods: '50', requests.cpu: 500m}}}"},
-		"one key of a map":              {[]string{"isolation.quota.requests.cpu=2", "isolation.quota.pods=50"}, "{isolation: {quota: {pods: '50', requests.cpu: '2'}}}"},
-		"a map in a line":               {[]string{"isolation.quota=pods: 50"}, "{isolation: {quota: {pods: '50'}}}"},
-		"true":                          {[]string{"adopt=true"}, "{adopt: true}"},
-		"text that looks like a number": {[]string{"reconciler.variables.VERSION=1.10", "reconciler.variables.ON=true", "reconciler.variables.NONE=null"}, "{reconciler: {variables: {VERSION: '1.10', 'ON': 'true', NONE: 'null'}}}"},
-		"text that is no YAML":          {[]string{"reconciler.variables.A=#fff", "reconciler.variables.B=x: y: z", "reconciler.variables.C=a #b", "reconciler.variables.D=k: v"}, "{reconciler: {variables: {A: '#fff', B: 'x: y: z', C: 'a #b', D: 'k: v'}}}"},
-		"text in quotes":                {[]string{`reconciler.variables.A="{x}"`, `reconciler.variables.B=' y'`, `reconciler.variables.C=say "x"`}, `{reconciler: {variables: {A: '{x}', B: ' y', C: 'say "x"'}}}`},
-		"a part":                        {[]string{"reconciler={source: {url: https://example.com/a, secretRef: {name: git}}, createNamespaces: true}"}, "{reconciler: {createNamespaces: true, source: {url: 'https://example.com/a', secretRef: {name: git}}}}"},
-		"a part with defaults alone":    {[]string{"reconciler={}"}, "{reconciler: {}}"},
-		"the same twice":                {[]string{"homeNamespace=a", "homeNamespace=a"}, "{homeNamespace: a}"},
+		"text":                     {[]string{"namespacePrefix=iris-green-"}, "{namespacePrefix: iris-green-}"},
+		"a path":                   {[]string{"reconciler.source.url=https://example.com/a?b=c"}, "{reconciler: {source: {url: 'https://example.com/a?b=c'}}}"},
+		"a list, entry by entry":   {[]string{"namespaces=a", "namespaces=b", "namespaces=a"}, "{namespaces: [a, b]}"},
+		"a list at once":           {[]string{"namespaces=[a, b]", "namespaces=c"}, "{namespaces: [a, b, c]}"},
+		"no comma splits an entry": {[]string{"access.admins=a,b"}, "{access: {admins: [{kind: Group, name: 'a,b'}]}}"},
+		"groups, and a user": {[]string{"access.developers=[devs, {kind: User, name: ann}]"},
+			"{access: {developers: [{kind: Group, name: devs}, {kind: User, name: ann}]}}"},
+		"a map": {[]string{"isolation.quota={pods: 50, requests.cpu: 500m}"}, "{isolation: {quota: {pods: '50', requests.cpu: 500m}}}"},
+		"one key of a map": {[]string{"isolation.quota.requests.cpu=2", "isolation.quota.pods=50"},
+			"{isolation: {quota: {pods: '50', requests.cpu: '2'}}}"},
+		"a map in a line": {[]string{"isolation.quota=pods: 50"}, "{isolation: {quota: {pods: '50'}}}"},
+		"true":            {[]string{"adopt=true"}, "{adopt: true}"},
+		"text that looks like a number": {[]string{"reconciler.variables.VERSION=1.10", "reconciler.variables.ON=true", "reconciler.variables.NONE=null"},
+			"{reconciler: {variables: {VERSION: '1.10', 'ON': 'true', NONE: 'null'}}}"},
+		"text that is no YAML": {[]string{"reconciler.variables.A=#fff", "reconciler.variables.B=x: y: z", "reconciler.variables.C=a #b",
+			"reconciler.variables.D=k: v"}, "{reconciler: {variables: {A: '#fff', B: 'x: y: z', C: 'a #b', D: 'k: v'}}}"},
+		"text in quotes": {[]string{`reconciler.variables.A="{x}"`, `reconciler.variables.B=' y'`, `reconciler.variables.C=say "x"`},
+			`{reconciler: {variables: {A: '{x}', B: ' y', C: 'say "x"'}}}`},
+		"a part": {[]string{"reconciler={source: {url: https://example.com/a, secretRef: {name: git}}, createNamespaces: true}"},
+			"{reconciler: {createNamespaces: true, source: {url: 'https://example.com/a', secretRef: {name: git}}}}"},
+		"a part with defaults alone": {[]string{"reconciler={}"}, "{reconciler: {}}"},
+		"the same twice":             {[]string{"homeNamespace=a", "homeNamespace=a"}, "{homeNamespace: a}"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			var got, want v1beta1.TenantSpec
@@ -49,7 +55,8 @@ func TestSettingsAddToWhatIsThere(t *testing.T) {
 	spec := v1beta1.TenantSpec{HomeNamespace: "a", Namespaces: []string{"b"}, Adopt: true,
 		Reconciler: &v1beta1.TenantReconciler{Path: "./x", Variables: map[string]v1beta1.Variable{"A": "1", "B": "2"}},
 		Isolation:  v1beta1.TenantIsolation{Network: "Open", Quota: corev1.ResourceList{"pods": resource.MustParse("5")}}}
-	require.NoError(t, Set(&spec, settings("namespaces=[c, b]", "adopt=false", "reconciler.variables.B=3", "isolation.quota.pods=6", "isolation.quota.services=1")))
+	require.NoError(t,
+		Set(&spec, settings("namespaces=[c, b]", "adopt=false", "reconciler.variables.B=3", "isolation.quota.pods=6", "isolation.quota.services=1")))
 	require.Equal(t, v1beta1.TenantSpec{HomeNamespace: "a", Namespaces: []string{"b", "c"},
 		Reconciler: &v1beta1.TenantReconciler{Path: "./x", Variables: map[string]v1beta1.Variable{"A": "1", "B": "3"}},
 		Isolation:  v1beta1.TenantIsolation{Network: "Open", Quota: corev1.ResourceList{"pods": resource.MustParse("6"), "services": resource.MustParse("1")}}}, spec)
@@ -99,12 +106,14 @@ func TestSettingsThatSayNothingCertainAreRefused(t *testing.T) {
 	}
 	require.ErrorContains(t, Set(&v1beta1.TenantSpec{}, settings("namespaces="+strings.Repeat("x", maxSettings))), "more than 65536 bytes: use a file")
 	require.EqualError(t, Set(&v1beta1.TenantSpec{}, settings("homeNamespace=a", "homeNamespace=b")), "--set homeNamespace: it is given twice: a and b")
-	require.EqualError(t, Set(&v1beta1.TenantSpec{}, settings("isolation.quota={pods: 5}", "isolation.quota.pods=6")), "--set isolation.quota.pods: it is given twice: 5 and 6")
+	require.EqualError(t, Set(&v1beta1.TenantSpec{}, settings("isolation.quota={pods: 5}", "isolation.quota.pods=6")),
+		"--set isolation.quota.pods: it is given twice: 5 and 6")
 }
 
 // Whatever is given, Set returns, and what it accepts is a Tenant that can be written and read again.
 func FuzzSet(f *testing.F) {
-	for _, seed := range []string{"namespaces=[a, b]\naccess.admins=x", "isolation.quota={pods: 5}\nisolation.quota.requests.cpu=1", "reconciler={source: {url: x}}",
+	for _, seed := range []string{"namespaces=[a, b]\naccess.admins=x", "isolation.quota={pods: 5}\nisolation.quota.requests.cpu=1",
+		"reconciler={source: {url: x}}",
 		"adopt=true", "reconciler.variables.A=#", "access.viewers={kind: User, name: a}", "a=&x [*x]", "isolation.quota=? [a]\n: b"} {
 		f.Add(seed)
 	}

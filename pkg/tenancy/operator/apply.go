@@ -112,7 +112,8 @@ func placeOf(object client.Object) string {
 }
 
 // put applies one object, and reports what happened.
-func (e *Engine) put(ctx context.Context, tenant *v1beta1.Tenant, members []member, object *unstructured.Unstructured, existing *inventory, report *Report) error {
+func (e *Engine) put(ctx context.Context, tenant *v1beta1.Tenant, members []member, object *unstructured.Unstructured, existing *inventory,
+	report *Report) error {
 	object = object.DeepCopy()
 	inside := placeOf(object)
 	i := slices.IndexFunc(members, func(m member) bool { return m.name == inside })
@@ -238,7 +239,8 @@ const (
 	// unlisted is the message about a Tenant that Landwaiter has not listed.
 	unlisted = "-operated-tenants does not list Tenant "
 	// waitsForList is the message about the next step.
-	waitsForList = "waits until Landwaiter has listed the Tenant for the operator guardrails (do its pods run, with --cluster-role operated-tenants=NAME?)"
+	waitsForList = "waits until Landwaiter has listed the Tenant for the operator guardrails (do its pods run, with --cluster-role " +
+		"operated-tenants=NAME?)"
 	// takesOver is the message about an existing object without the labels of the Tenant.
 	takesOver = "the operator takes over no object"
 )
@@ -246,7 +248,8 @@ const (
 // refusedByPolicy reports whether a guardrail refused a request for a reason that may be
 // temporary: the API server may see a change of a Tenant later than the operator.
 func refusedByPolicy(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '") && !strings.Contains(err.Error(), takesOver)
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '") &&
+		!strings.Contains(err.Error(), takesOver)
 }
 
 // refused turns a permanent refusal of the API server into a Problem.
@@ -256,7 +259,8 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 	switch {
 	// A deleted CRD is still known for a while.
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
-		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
+		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(),
+			object.GroupVersionKind().Group, installs(object.GetKind()))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
 		report.problem(policy.ReasonUnfinished, ref, "%s "+waitsForList, ref)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), takesOver):
@@ -280,7 +284,8 @@ func installs(kind string) string {
 	case "GitRepository", "OCIRepository", "Kustomization":
 		return "install Flux, or leave out spec.reconciler.source"
 	case onboard.KindRegistries:
-		return "install its template, library/tenant-allowed-registries/template.yaml, or leave out spec.isolation.registries; until then nobody gets new permissions in the Tenant"
+		return "install its template, library/tenant-allowed-registries/template.yaml, or leave out spec.isolation.registries; until then " +
+			"nobody gets new permissions in the Tenant"
 	}
 	return "install Gatekeeper"
 }
@@ -291,7 +296,8 @@ func bindItself(object *unstructured.Unstructured) string {
 		return ""
 	}
 	role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
-	command := fmt.Sprintf("kubectl create %s %s --clusterrole=%s", map[string]string{kindRoleBinding: "rolebinding", kindClusterRoleBinding: "clusterrolebinding"}[object.GetKind()], object.GetName(), role)
+	command := fmt.Sprintf("kubectl create %s %s --clusterrole=%s",
+		map[string]string{kindRoleBinding: "rolebinding", kindClusterRoleBinding: "clusterrolebinding"}[object.GetKind()], object.GetName(), role)
 	if object.GetNamespace() != "" {
 		command += " --namespace=" + object.GetNamespace()
 	}
@@ -355,7 +361,8 @@ func (r *Report) withholds(object client.Object, existing *inventory) bool {
 // exclusive returns the fields of a kind in which others' entries must not stay: what others allow in a
 // network policy, entries under the platform's name, and a source in another namespace.
 func exclusive(kind string) []string {
-	return map[string][]string{kindNetworkPolicy: {"spec"}, "ConfigMap": {"data"}, kindResourceQuota: {"spec", "hard"}, kindKustomization: {"spec", "sourceRef"}}[kind]
+	return map[string][]string{kindNetworkPolicy: {"spec"}, "ConfigMap": {"data"}, kindResourceQuota: {"spec", "hard"},
+		kindKustomization: {"spec", "sourceRef"}}[kind]
 }
 
 // narrow removes others' additions from an object: applying keeps fields that it does not

@@ -45,7 +45,8 @@ func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.
 		return nil, nil, fmt.Errorf("get Tenant %s: %w", name, missing)
 	}
 	if missing != nil { // an earlier run may have left objects
-		tenant = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain}}
+		tenant = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1beta1.TenantSpec{NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain}}
 	}
 	if how.Namespaces {
 		tenant.Spec.NamespaceReclaimPolicy = v1beta1.NamespaceReclaimPolicyDeleteCreated
@@ -156,7 +157,9 @@ func (e *Engine) deleteAll(ctx context.Context, tenant *v1beta1.Tenant) (*Deleti
 	case len(total.Problems) > 0:
 		return nil, unfinished("the Tenant stays: %s", total.Problems[0].Message)
 	case err != nil && len(total.Pending) > 0:
-		return nil, unfinished("the finalizers of %s have not ended (is Flux running?); the permissions of its account and the Tenant stay until then: %w", total.Pending[0], err)
+		return nil,
+			unfinished("the finalizers of %s have not ended (is Flux running?); the permissions of its account and the Tenant stay until then: %w",
+				total.Pending[0], err)
 	}
 	return &total, err
 }
@@ -180,7 +183,9 @@ func (e *Engine) awayByOperator(ctx context.Context, tenant *v1beta1.Tenant, nam
 		return nil, err
 	}
 	if err := e.awaitGone(ctx, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name}}); err != nil {
-		return nil, unfinished("the operator has not finished to delete Tenant %s (is landwaiter-operator running?); to delete the Tenant without it, scale landwaiter-operator to 0 replicas and repeat the command: %w", tenant.Name, err)
+		return nil,
+			unfinished("the operator has not finished to delete Tenant %s (is landwaiter-operator running?); to delete the Tenant without it, "+
+				"scale landwaiter-operator to 0 replicas and repeat the command: %w", tenant.Name, err)
 	}
 	return deletion, e.awaitEnd(ctx, deletion.Deleted)
 }

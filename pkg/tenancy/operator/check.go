@@ -83,7 +83,8 @@ func (c *checker) sort() {
 		return 1
 	}
 	slices.SortStableFunc(c.found, func(a, b resource.Finding) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Object.String(), b.Object.String()))
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
+			cmp.Compare(a.ID, b.ID), cmp.Compare(a.Object.String(), b.Object.String()))
 	})
 }
 
@@ -128,7 +129,8 @@ func (c *checker) orphans() {
 		namespace := &c.namespaces[i]
 		tenant := namespace.Labels[v1beta1.LabelTenant]
 		if tenant != "" && c.tenants.Named(tenant) == nil {
-			c.withoutTenant(policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name}, tenant, "names Tenant %s, which does not exist, but its bindings may")
+			c.withoutTenant(policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name}, tenant,
+				"names Tenant %s, which does not exist, but its bindings may")
 		}
 	}
 }
@@ -142,8 +144,10 @@ func (c *checker) named(ctx context.Context) error {
 		for _, object := range objectsIn(list) {
 			for _, tenant := range tenantsIn(object) {
 				if c.tenants.Named(tenant) == nil {
-					c.add("", resource.Finding{ID: findingNoTenant, Object: resource.RefOf(object), Message: fmt.Sprintf("names Tenant %s, which does not exist, and would apply to a later Tenant of that name", tenant),
-						Fix: "remove the name from it, or create the Tenant"})
+					c.add("",
+						resource.Finding{ID: findingNoTenant, Object: resource.RefOf(object),
+							Message: fmt.Sprintf("names Tenant %s, which does not exist, and would apply to a later Tenant of that name", tenant),
+							Fix:     "remove the name from it, or create the Tenant"})
 				}
 			}
 		}
@@ -160,7 +164,9 @@ func (c *checker) withoutTenant(object policy.ObjectRef, tenant, message string)
 // tenant checks one Tenant.
 func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	if text := c.tenants.Conflict(tenant); text != "" {
-		c.add(tenant.Name, resource.Finding{ID: findingConflict, Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name}, Message: text, Fix: "take it off one of them"})
+		c.add(tenant.Name,
+			resource.Finding{ID: findingConflict, Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name}, Message: text,
+				Fix: "take it off one of them"})
 	}
 	report, err := c.Apply(ctx, tenant)
 	if err != nil {
@@ -204,7 +210,9 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 
 // drifted finds an object that differs from what its Tenant says.
 func (c *checker) drifted(tenant string, outcome Outcome) {
-	c.add(tenant, c.mended(tenant, resource.Finding{ID: findingDrift, Object: outcome.Object, Message: fmt.Sprintf("is not as the Tenant says (%s)", outcome.Result)}))
+	c.add(tenant,
+		c.mended(tenant,
+			resource.Finding{ID: findingDrift, Object: outcome.Object, Message: fmt.Sprintf("is not as the Tenant says (%s)", outcome.Result)}))
 }
 
 // trust finds trust material that developers can change. In the home namespace there is none.
@@ -221,7 +229,9 @@ func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace s
 	}
 	// Developers cannot reach the content of the home namespace.
 	for _, f := range resource.Exposures(resources...) {
-		c.add(tenant.Name, resource.Finding{ID: findingTrustWithinReach, Object: f.Resource, Message: fmt.Sprintf("its %s can be written by developers (edit)", f.Object.Kind), Fix: "move it to the home namespace; or " + f.Fix})
+		c.add(tenant.Name,
+			resource.Finding{ID: findingTrustWithinReach, Object: f.Resource,
+				Message: fmt.Sprintf("its %s can be written by developers (edit)", f.Object.Kind), Fix: "move it to the home namespace; or " + f.Fix})
 	}
 	return nil
 }
@@ -243,9 +253,11 @@ func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespac
 			c.add(tenant.Name, f)
 		}
 		if c.empty[b.RoleRef] {
-			c.add(tenant.Name, resource.Finding{ID: findingNoPermissions, Object: policy.ObjectRef{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
-				Message: fmt.Sprintf("gives nothing: ClusterRole %s aggregates other roles, and has no rules", b.RoleRef.Name),
-				Fix:     "start kube-controller-manager with its controller clusterrole-aggregation-controller, and see that roles with the label exist: kubectl get clusterroles --selector " + v1beta1.LabelPiece})
+			c.add(tenant.Name,
+				resource.Finding{ID: findingNoPermissions, Object: policy.ObjectRef{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
+					Message: fmt.Sprintf("gives nothing: ClusterRole %s aggregates other roles, and has no rules", b.RoleRef.Name),
+					Fix: "start kube-controller-manager with its controller clusterrole-aggregation-controller, and see that roles with the label " +
+						"exist: kubectl get clusterroles --selector " + v1beta1.LabelPiece})
 		}
 	}
 	return nil
@@ -287,7 +299,10 @@ func (c *checker) network(ctx context.Context, tenant *v1beta1.Tenant, namespace
 		return fmt.Errorf("list NetworkPolicies of namespace %s: %w", namespace, err)
 	}
 	if !slices.ContainsFunc(policies.Items, deniesByDefault) {
-		c.add(tenant.Name, c.mended(tenant.Name, resource.Finding{ID: findingNoDefaultDeny, Object: policy.ObjectRef{Kind: kindNamespace, Name: namespace}, Message: "NetworkPolicy default-deny is missing"}))
+		c.add(tenant.Name,
+			c.mended(tenant.Name,
+				resource.Finding{ID: findingNoDefaultDeny, Object: policy.ObjectRef{Kind: kindNamespace, Name: namespace},
+					Message: "NetworkPolicy default-deny is missing"}))
 	}
 	return nil
 }
@@ -309,8 +324,10 @@ func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace st
 		return fmt.Errorf("list pods of namespace %s: %w", namespace, err)
 	}
 	if len(list.Items) > 0 {
-		c.add(tenant.Name, resource.Finding{ID: findingHomeNamespaceHasPods, Object: policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
-			Message: fmt.Sprintf("runs where the team's keys and Git account are (%d in all)", len(list.Items)), Fix: "move it to another namespace"})
+		c.add(tenant.Name,
+			resource.Finding{ID: findingHomeNamespaceHasPods, Object: policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
+				Message: fmt.Sprintf("runs where the team's keys and Git account are (%d in all)", len(list.Items)),
+				Fix:     "move it to another namespace"})
 	}
 	return nil
 }
@@ -353,7 +370,8 @@ func (c *checker) applier(tenant *v1beta1.Tenant, object *unstructured.Unstructu
 	other := cmp.Or(text("sourceRef", "namespace"), text("chartRef", "namespace"), text("chart", "spec", "sourceRef", "namespace"))
 	if other != "" && other != object.GetNamespace() {
 		c.add(tenant.Name, resource.Finding{ID: findingSharedSource, Object: where,
-			Message: fmt.Sprintf("applies a source of namespace %s, which needs Flux with --no-cross-namespace-refs=false", other), Fix: "copy the source into the home namespace"})
+			Message: fmt.Sprintf("applies a source of namespace %s, which needs Flux with --no-cross-namespace-refs=false", other),
+			Fix:     "copy the source into the home namespace"})
 	}
 	want := cmp.Or(onboard.Account(tenant), tenant.Name)
 	_, remote, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "kubeConfig")

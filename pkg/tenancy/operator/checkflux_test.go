@@ -25,12 +25,17 @@ func TestFindsWhatFluxAppliesAsAnotherAccountOrFromElsewhere(t *testing.T) {
 		"a source of its own namespace":               {"green", "{serviceAccountName: flux, sourceRef: {name: x, namespace: green}}", nil, ""},
 		"no account":                                  {"web", "{sourceRef: {name: x}}", []string{findingOtherAccount}, "names no account"},
 		"another account in the home namespace":       {"green", "{serviceAccountName: admin}", []string{findingOtherAccount}, "set spec.serviceAccountName to flux"},
-		"an account that developers may use":          {"web", "{serviceAccountName: deployer}", []string{findingOtherAccount}, "move it to the home namespace green"},
-		"another cluster":                             {"green", "{serviceAccountName: flux, kubeConfig: {secretRef: {name: x}}}", []string{findingOtherAccount}, "spec.kubeConfig"},
-		"the source of the platform":                  {"green", "{serviceAccountName: flux, sourceRef: {name: default, namespace: flux-system}}", []string{findingSharedSource}, "of namespace flux-system"},
-		"the chart of somebody else":                  {"green", "{serviceAccountName: flux, chart: {spec: {sourceRef: {namespace: red}}}}", []string{findingSharedSource}, "of namespace red"},
-		"the artifact of somebody else":               {"green", "{serviceAccountName: flux, chartRef: {namespace: red}}", []string{findingSharedSource}, "of namespace red"},
-		"no account, and a source from beyond":        {"green", "{sourceRef: {namespace: red}}", []string{findingSharedSource, findingOtherAccount}, ""},
+		"an account that developers may use": {"web", "{serviceAccountName: deployer}", []string{findingOtherAccount},
+			"move it to the home namespace green"},
+		"another cluster": {"green", "{serviceAccountName: flux, kubeConfig: {secretRef: {name: x}}}", []string{findingOtherAccount},
+			"spec.kubeConfig"},
+		"the source of the platform": {"green", "{serviceAccountName: flux, sourceRef: {name: default, namespace: flux-system}}",
+			[]string{findingSharedSource}, "of namespace flux-system"},
+		"the chart of somebody else": {"green", "{serviceAccountName: flux, chart: {spec: {sourceRef: {namespace: red}}}}",
+			[]string{findingSharedSource}, "of namespace red"},
+		"the artifact of somebody else": {"green", "{serviceAccountName: flux, chartRef: {namespace: red}}", []string{findingSharedSource},
+			"of namespace red"},
+		"no account, and a source from beyond": {"green", "{sourceRef: {namespace: red}}", []string{findingSharedSource, findingOtherAccount}, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			tenant := team("green", "web")

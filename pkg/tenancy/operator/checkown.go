@@ -55,9 +55,12 @@ func (c *checker) attempt(ids []string, namespace string, err error) error {
 
 // CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
 // permissions of a team member allow, and which checks need more.
-func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []resource.Finding, unchecked []resource.Unchecked, err error) {
-	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}, empty: map[rbacv1.RoleRef]bool{}}
-	c.skipped = []resource.Unchecked{{IDs: []string{findingConflict, findingDrift, findingLeftoverBinding, findingNoTenant}, Missing: "list tenants.landwaiter.dev and namespaces", Why: "you cannot list Tenants and namespaces"}}
+func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant,
+	namespace string) (found []resource.Finding, unchecked []resource.Unchecked, err error) {
+	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})},
+		roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}, empty: map[rbacv1.RoleRef]bool{}}
+	c.skipped = []resource.Unchecked{{IDs: []string{findingConflict, findingDrift, findingLeftoverBinding, findingNoTenant},
+		Missing: "list tenants.landwaiter.dev and namespaces", Why: "you cannot list Tenants and namespaces"}}
 	namespaces := []string{tenant.Spec.HomeNamespace}
 	if namespace != tenant.Spec.HomeNamespace {
 		namespaces = append(namespaces, namespace)

@@ -51,19 +51,22 @@ func TestABindingToARoleThatNobodyFilledInIsFound(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	require.NoError(t, v1beta1.AddToScheme(scheme))
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "iris", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "landwaiter-reconciler"}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "iris", Name: "b"},
+		RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "landwaiter-reconciler"}}
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris"}}
 	for name, c := range map[string]struct {
 		role *rbacv1.ClusterRole
 		want bool
 	}{
-		"not filled in":                   {&rbacv1.ClusterRole{AggregationRule: &rbacv1.AggregationRule{}}, true},
-		"filled in":                       {&rbacv1.ClusterRole{AggregationRule: &rbacv1.AggregationRule{}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}, false},
+		"not filled in": {&rbacv1.ClusterRole{AggregationRule: &rbacv1.AggregationRule{}}, true},
+		"filled in": {&rbacv1.ClusterRole{AggregationRule: &rbacv1.AggregationRule{},
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}, false},
 		"a role that is empty on purpose": {&rbacv1.ClusterRole{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.role.Name = "landwaiter-reconciler"
-			found, _, err := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(binding.DeepCopy(), c.role).Build(), Options{}).CheckOwn(t.Context(), tenant, "iris")
+			found, _, err := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(binding.DeepCopy(), c.role).Build(), Options{}).
+				CheckOwn(t.Context(), tenant, "iris")
 			require.NoError(t, err)
 			said := ""
 			for _, f := range found {

@@ -84,7 +84,8 @@ func TestWhatCheckMayNotReadIsUncheckedAndTheRestIsChecked(t *testing.T) {
 			return err
 		}
 		if plural, forbidden := secret[kind.Kind]; forbidden {
-			return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: plural}, "", fmt.Errorf("User %q cannot list resource %q in API group %q at the cluster scope", "ann", plural, kind.Group))
+			return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: plural}, "",
+				fmt.Errorf("User %q cannot list resource %q in API group %q at the cluster scope", "ann", plural, kind.Group))
 		}
 		return c.List(ctx, list, options...)
 	}}

@@ -55,7 +55,8 @@ func (e *Engine) Delete(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion,
 	}
 	for _, flux := range []bool{true, false} {
 		for _, found := range existing.items {
-			if found.kind.flux() != flux || found.kind.restricts && doomed[found.Namespace] || e.reserved(found.Namespace) && found.Name == onboard.RoleReferenceReader {
+			if found.kind.flux() != flux || found.kind.restricts && doomed[found.Namespace] || e.reserved(found.Namespace) &&
+				found.Name == onboard.RoleReferenceReader {
 				continue
 			}
 			if err := e.take(ctx, tenant, found, deletion); err != nil {
@@ -90,7 +91,8 @@ func (e *Engine) endMaker(ctx context.Context, tenant *v1beta1.Tenant, report *R
 		return nil // it was in the inventory, and a dry run leaves it
 	}
 	if !e.options.ClusterBindings {
-		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s lets an account make and delete namespaces, and the operator cannot remove it: kubectl delete clusterrolebinding %s", refOf(binding), binding.Name)
+		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s lets an account make and delete namespaces, and the operator cannot "+
+			"remove it: kubectl delete clusterrolebinding %s", refOf(binding), binding.Name)
 		return nil
 	}
 	return e.drop(ctx, &item{PartialObjectMetadata: metadata(binding)}, false, report)
@@ -98,7 +100,8 @@ func (e *Engine) endMaker(ctx context.Context, tenant *v1beta1.Tenant, report *R
 
 // take removes one object. An object of Flux is pending until its finalizers have ended.
 func (e *Engine) take(ctx context.Context, tenant *v1beta1.Tenant, found *item, deletion *Deletion) error {
-	if found.kind.Kind == kindKustomization && tenant.Spec.NamespaceReclaimPolicy != v1beta1.NamespaceReclaimPolicyDeleteCreated && !e.options.DryRun && found.DeletionTimestamp == nil {
+	if found.kind.Kind == kindKustomization && tenant.Spec.NamespaceReclaimPolicy != v1beta1.NamespaceReclaimPolicyDeleteCreated &&
+		!e.options.DryRun && found.DeletionTimestamp == nil {
 		object := found.DeepCopy()
 		if err := e.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(orphan))); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("make Flux leave alone what %s applied: %w", refOf(found), err)

@@ -151,7 +151,8 @@ func (f *proof) refuses(ctx context.Context, policy string, forbidden client.Obj
 		return nil
 	}
 	// Of several refusals, the API server shows one.
-	return fmt.Errorf("ValidatingAdmissionPolicy %s was not seen to refuse what it must; if another policy or webhook did, exempt the operator's account from that one: %w", policy, err)
+	return fmt.Errorf("ValidatingAdmissionPolicy %s was not seen to refuse what it must; if another policy or webhook did, exempt the "+
+		"operator's account from that one: %w", policy, err)
 }
 
 // await repeats all for a moment.

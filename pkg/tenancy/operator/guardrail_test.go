@@ -32,12 +32,16 @@ func TestOnlyTheRefusalByItsPolicyProvesTheGuardrail(t *testing.T) {
 		answer          error
 		ok, noGuardrail bool
 	}{
-		"refused by the operator guardrail":  {refusal(name), true, false},
-		"allowed":                            {nil, false, true},
-		"refused by another policy":          {refusal("somebody-elses"), false, false},
-		"refused by one of a longer name":    {refusal(name + "-2"), false, false},
-		"only named by the API server":       {apierrors.NewForbidden(bindings, name, errors.New("ValidatingAdmissionPolicy '"+name+"' with binding 'x' denied request: failed to configure binding")), false, false},
-		"refused by a webhook":               {apierrors.NewForbidden(bindings, name, errors.New("admission webhook \"x.example.com\" denied the request: no")), false, false},
+		"refused by the operator guardrail": {refusal(name), true, false},
+		"allowed":                           {nil, false, true},
+		"refused by another policy":         {refusal("somebody-elses"), false, false},
+		"refused by one of a longer name":   {refusal(name + "-2"), false, false},
+		"only named by " +
+			"the API server": {
+			apierrors.NewForbidden(bindings, name, errors.New("ValidatingAdmissionPolicy '"+name+"' with binding 'x' denied request: failed to configure binding")),
+			false, false},
+		"refused by a webhook": {apierrors.NewForbidden(bindings, name, errors.New("admission webhook \"x.example.com\" denied the request: no")),
+			false, false},
 		"refused for want of permissions":    {apierrors.NewForbidden(bindings, name, errors.New("cannot create")), false, false},
 		"a namespace that is not there":      {apierrors.NewNotFound(bindings, name), false, false},
 		"invalid":                            {apierrors.NewBadRequest("no"), false, false},
@@ -48,11 +52,12 @@ func TestOnlyTheRefusalByItsPolicyProvesTheGuardrail(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			var asked *rbacv1.RoleBinding
-			f := proof{Guardrail: Guardrail{Tenants: "unasked", Policy: name}, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
-				asked, _ = object.(*rbacv1.RoleBinding)
-				require.Contains(t, options, client.DryRunAll, "the question must not make what it asks about")
-				return c.answer
-			}})}
+			f := proof{Guardrail: Guardrail{Tenants: "unasked", Policy: name},
+				client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+					asked, _ = object.(*rbacv1.RoleBinding)
+					require.Contains(t, options, client.DryRunAll, "the question must not make what it asks about")
+					return c.answer
+				}})}
 			err := f.all(t.Context())
 			require.Equal(t, c.ok, err == nil, "%v", err)
 			require.Equal(t, c.noGuardrail, errors.Is(err, ErrNoGuardrail), "%v", err)
@@ -75,10 +80,11 @@ func TestBothOperatorGuardrailsAreProvenWhereThereAreTenants(t *testing.T) {
 		asked  string
 		ok     bool
 	}{
-		"there are no Tenants":                  {nil, nil, "", true},
-		"the policy refuses":                    {team("green"), refusal(tenants), "a-landwaiter-operator-guardrail", true},
-		"it is not there":                       {team("green"), nil, "a-landwaiter-operator-guardrail", false},
-		"Landwaiter has not listed the Tenant":  {team("green"), errors.New("landwaiter-operated-tenants does not list Tenant green"), "a-landwaiter-operator-guardrail", true},
+		"there are no Tenants": {nil, nil, "", true},
+		"the policy refuses":   {team("green"), refusal(tenants), "a-landwaiter-operator-guardrail", true},
+		"it is not there":      {team("green"), nil, "a-landwaiter-operator-guardrail", false},
+		"Landwaiter has not listed the Tenant": {team("green"), errors.New("landwaiter-operated-tenants does not list Tenant green"),
+			"a-landwaiter-operator-guardrail", true},
 		"another one refuses":                   {team("green"), refusal(guardrail), "a-landwaiter-operator-guardrail", false},
 		"the Tenant has the prefix of the name": {covering, refusal(tenants), "ba-landwaiter-operator-guardrail", true},
 		"the Tenant lists the name":             {team("green", "a-landwaiter-operator-guardrail"), refusal(tenants), "a-landwaiter-operator-guardrailx", true},
@@ -90,22 +96,24 @@ func TestBothOperatorGuardrailsAreProvenWhereThereAreTenants(t *testing.T) {
 				objects = append(objects, c.tenant)
 			}
 			asked := ""
-			f := proof{Guardrail: Guardrail{Policy: guardrail, Tenants: tenants}, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
-				require.Contains(t, options, client.DryRunAll)
-				namespace, ok := object.(*corev1.Namespace)
-				if !ok {
-					return refusal(guardrail)
-				}
-				asked = namespace.Name
-				require.Equal(t, c.tenant.Name, namespace.Labels[v1beta1.LabelTenant])
-				require.Equal(t, c.tenant.Name, namespace.Annotations[v1beta1.AnnotationCreated], "the other policy would refuse it, which proves nothing")
-				return c.answer
-			}}, objects...)}
+			f := proof{Guardrail: Guardrail{Policy: guardrail, Tenants: tenants},
+				client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+					require.Contains(t, options, client.DryRunAll)
+					namespace, ok := object.(*corev1.Namespace)
+					if !ok {
+						return refusal(guardrail)
+					}
+					asked = namespace.Name
+					require.Equal(t, c.tenant.Name, namespace.Labels[v1beta1.LabelTenant])
+					require.Equal(t, c.tenant.Name, namespace.Annotations[v1beta1.AnnotationCreated], "the other policy would refuse it, which proves nothing")
+					return c.answer
+				}}, objects...)}
 			err := f.all(t.Context())
 			require.Equal(t, c.ok, err == nil, "%v", err)
 			require.Equal(t, c.answer == nil && c.tenant != nil, errors.Is(err, ErrNoGuardrail), "%v", err)
 			require.Equal(t, c.asked, asked)
-			require.Equal(t, about == "the policy refuses" || c.ok && strings.HasPrefix(about, "the Tenant") || strings.HasPrefix(about, "it is the name"), f.both.Load(), "whether the second is proven")
+			require.Equal(t, about == "the policy refuses" || c.ok && strings.HasPrefix(about, "the Tenant") || strings.HasPrefix(about, "it is the name"),
+				f.both.Load(), "whether the second is proven")
 		})
 	}
 }
@@ -117,10 +125,11 @@ func TestTheFirstTenantWaitsForProofOfBothGuardrails(t *testing.T) {
 		answer error
 		says   string // in the Tenant's condition; "" if it is worked on
 	}{
-		"the policy refuses":                   {errors.New("Tenant green has no namespace x (guardrail landwaiter-operator-tenants)"), ""},
-		"it is not there":                      {nil, "the operator guardrails are not in force"},
-		"another one refuses":                  {errors.New("no (guardrail somebody-elses)"), "was not seen to refuse what it must"},
-		"Landwaiter has not listed the Tenant": {errors.New("landwaiter-operated-tenants does not list Tenant green"), "waits until Landwaiter has listed the Tenant"},
+		"the policy refuses":  {errors.New("Tenant green has no namespace x (guardrail landwaiter-operator-tenants)"), ""},
+		"it is not there":     {nil, "the operator guardrails are not in force"},
+		"another one refuses": {errors.New("no (guardrail somebody-elses)"), "was not seen to refuse what it must"},
+		"Landwaiter has not listed the Tenant": {errors.New("landwaiter-operated-tenants does not list Tenant green"),
+			"waits until Landwaiter has listed the Tenant"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			o := newOperated(t)
@@ -177,7 +186,8 @@ func TestTheOperatorEndsWhenItsGuardrailsAreNotProven(t *testing.T) {
 	log, _ := test.NewNullLogger()
 	for about, answer := range map[string]error{"it is gone": nil, "nobody answers": context.DeadlineExceeded} {
 		t.Run(about, func(t *testing.T) {
-			f := proof{Guardrail: Guardrail{Policy: "f", Interval: time.Millisecond}, log: log, client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer }})}
+			f := proof{Guardrail: Guardrail{Policy: "f", Interval: time.Millisecond}, log: log,
+				client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer }})}
 			require.Error(t, f.Start(t.Context()))
 			require.False(t, f.NeedLeaderElection())
 		})

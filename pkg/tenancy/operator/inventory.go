@@ -180,7 +180,9 @@ func (e *Engine) List(ctx context.Context) ([]Row, error) {
 	for _, tenant := range w.all {
 		row := Row{Name: tenant.Name, Home: tenant.Spec.HomeNamespace, PolicyLevel: string(tenant.Spec.Verification.PolicyLevel),
 			Ready: conditionText(tenant, v1beta1.ConditionReady), Provisioned: conditionText(tenant, v1beta1.ConditionProvisioned)}
-		others := slices.DeleteFunc(w.tenants.ActiveNamespaces(tenant, w.namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
+		others := slices.DeleteFunc(w.tenants.ActiveNamespaces(tenant, w.namespaces), func(n string) bool {
+			return n == tenant.Spec.HomeNamespace
+		})
 		row.Namespaces = len(others)
 		if tenant.DeletionTimestamp != nil {
 			row.Provisioned = "deleting"

@@ -21,10 +21,13 @@ func restored(seconds int64, tenant *v1beta1.Tenant) *v1beta1.Tenant {
 
 func TestARestoreInAnotherOrderLeavesNamespacesToTheirTenants(t *testing.T) {
 	var released []string
-	c := fakeClient(t, interceptor.Funcs{Apply: accepts().Apply, Patch: func(_ context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
-		released = append(released, object.GetName())
-		return nil
-	}}, restored(0, team("blue", "shop")), restored(9, team("green", "shop")), namespaceOf("blue", "blue"), namespaceOf("green", "green"), namespaceOf("green", "shop"))
+	c := fakeClient(t,
+		interceptor.Funcs{Apply: accepts().Apply,
+			Patch: func(_ context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+				released = append(released, object.GetName())
+				return nil
+			}}, restored(0, team("blue", "shop")), restored(9, team("green", "shop")), namespaceOf("blue", "blue"), namespaceOf("green", "green"),
+		namespaceOf("green", "shop"))
 	e := New(c, Options{})
 	for tenant, want := range map[string][]string{"green": {"green", "shop"}, "blue": {"blue"}} {
 		report, err := e.Apply(t.Context(), team(tenant, "shop"))

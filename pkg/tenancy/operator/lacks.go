@@ -55,5 +55,6 @@ func (c *checker) unchecked() []resource.Unchecked {
 	slices.Sort(c.lacking)
 	missing := strings.Join(c.lacking, ", ")
 	return append(c.skipped, resource.Unchecked{IDs: []string{findingDrift}, Missing: missing, Role: "cluster-admin",
-		Why: fmt.Sprintf("what a Tenant stands for is compared by dry runs, which need permissions to write, and you cannot %s; ask somebody with ClusterRole cluster-admin to run it", missing)})
+		Why: fmt.Sprintf("what a Tenant stands for is compared by dry runs, which need permissions to write, and you cannot %s; ask somebody "+
+			"with ClusterRole cluster-admin to run it", missing)})
 }

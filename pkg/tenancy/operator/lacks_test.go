@@ -19,7 +19,8 @@ import (
 // An auditor may read everything and write nothing, and a dry run is a write. That says nothing of the cluster.
 func TestWhatAnAuditorMayNotTryIsUncheckedAndNoFinding(t *testing.T) {
 	forbidden := func(verb, resource, group string) error {
-		return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "x", fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q", "ann", verb, resource, group, "green"))
+		return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "x",
+			fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q", "ann", verb, resource, group, "green"))
 	}
 	reads := interceptor.Funcs{Apply: func(_ context.Context, _ client.WithWatch, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 		kind := ""
@@ -30,7 +31,8 @@ func TestWhatAnAuditorMayNotTryIsUncheckedAndNoFinding(t *testing.T) {
 		case kindNamespace:
 			return forbidden("patch", "namespaces", "")
 		case kindRoleBinding:
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, "x", errors.New(`user "ann" (groups=["a"]) is attempting to grant RBAC permissions not currently held:`))
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, "x",
+				errors.New(`user "ann" (groups=["a"]) is attempting to grant RBAC permissions not currently held:`))
 		}
 		return forbidden("patch", "networkpolicies", "networking.k8s.io")
 	}}
@@ -47,9 +49,11 @@ func TestWhatAnAuditorMayNotTryIsUncheckedAndNoFinding(t *testing.T) {
 
 	// What a guardrail or another policy refuses is a finding.
 	refuses := interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "x", errors.New("ValidatingAdmissionPolicy 'mine' with binding 'mine' denied request: no"))
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "x",
+			errors.New("ValidatingAdmissionPolicy 'mine' with binding 'mine' denied request: no"))
 	}}
-	findings, unchecked, err = New(fakeClient(t, refuses, team("green", "web"), namespaceOf("green", "green"), namespaceOf("green", "web")), Options{}).Check(t.Context(), "green")
+	findings, unchecked, err = New(fakeClient(t, refuses, team("green", "web"), namespaceOf("green", "green"), namespaceOf("green", "web")), Options{}).
+		Check(t.Context(), "green")
 	require.NoError(t, err)
 	require.Empty(t, unchecked)
 	found := false
@@ -62,7 +66,8 @@ func TestWhatAnAuditorMayNotTryIsUncheckedAndNoFinding(t *testing.T) {
 func TestAnObjectThatATenantNoLongerHasIsADifferenceForAnAuditorToo(t *testing.T) {
 	report := &Report{}
 	report.problem(policy.ReasonAccessDenied, policy.ObjectRef{Kind: kindRoleBinding, Namespace: "web", Name: "old"}, "cannot be removed")
-	report.lacks(errors.New(`rolebindings "old" is forbidden: User "ann" cannot delete resource "rolebindings" in API group "rbac.authorization.k8s.io" in the namespace "web"`), Removed)
+	report.lacks(errors.New(`rolebindings "old" is forbidden: User "ann" cannot delete resource "rolebindings" in API group "rbac.authorization.k8s.io" in the `+
+		`namespace "web"`), Removed)
 	require.Equal(t, "delete rolebindings.rbac.authorization.k8s.io", report.Problems[0].lacks)
 	c := &checker{}
 	c.incomparable(report.Problems)

@@ -127,7 +127,8 @@ func (e *Engine) bindingsLeft(ctx context.Context, tenant *v1beta1.Tenant) ([]st
 	var names []string
 	for i := range bindings.Items {
 		binding := &bindings.Items[i]
-		theirs := len(binding.Subjects) > 0 && !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return !slices.Contains(people, s) })
+		theirs := len(binding.Subjects) > 0 &&
+			!slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return !slices.Contains(people, s) })
 		switch {
 		case binding.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform: // it is deleted with the Tenant
 		case binding.Name == onboard.TenantReader(tenant.Name),

@@ -18,7 +18,8 @@ import (
 
 func TestBindingsThatNoTenantMadeAreNamedWhenItGoes(t *testing.T) {
 	binding := func(name, role string, labels map[string]string, groups ...string) client.Object {
-		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
+		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
 		for _, group := range groups {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: group})
 		}
@@ -64,15 +65,18 @@ func TestRulesOfTheHomeNamespaceAreNamedWhenATenantGoes(t *testing.T) {
 		&v1beta1.Verifier{ObjectMeta: in("web", "its-own")})
 	left, err := New(c, Options{}).LeftOver(t.Context(), green)
 	require.NoError(t, err)
-	require.Equal(t, []policy.ObjectRef{{Kind: "Verifier", Namespace: "green", Name: "release"}, {Kind: "TrustStore", Namespace: "green", Name: "keys"}}, left.Rules)
+	require.Equal(t, []policy.ObjectRef{{Kind: "Verifier", Namespace: "green", Name: "release"}, {Kind: "TrustStore", Namespace: "green", Name: "keys"}},
+		left.Rules)
 }
 
 // A later Tenant of the name would have the old delegation at once.
 func TestClusterResourcesThatNameATenantAreNamedWhenItGoes(t *testing.T) {
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 	green, red := team("green"), team("red")
-	c := fakeClient(t, interceptor.Funcs{}, red, &v1beta1.ClusterException{ObjectMeta: in("may"), Spec: v1beta1.ExceptionSpec{Delegate: &v1beta1.ExceptionDelegation{Tenants: []string{"red", "green"}}}},
-		&v1beta1.ClusterException{ObjectMeta: in("images")}, &v1beta1.ClusterQuota{ObjectMeta: in("green"), Spec: v1beta1.ClusterQuotaSpec{Tenants: []string{"green"}}},
+	c := fakeClient(t, interceptor.Funcs{}, red,
+		&v1beta1.ClusterException{ObjectMeta: in("may"), Spec: v1beta1.ExceptionSpec{Delegate: &v1beta1.ExceptionDelegation{Tenants: []string{"red", "green"}}}},
+		&v1beta1.ClusterException{ObjectMeta: in("images")},
+		&v1beta1.ClusterQuota{ObjectMeta: in("green"), Spec: v1beta1.ClusterQuotaSpec{Tenants: []string{"green"}}},
 		&v1beta1.ClusterQuota{ObjectMeta: in("red"), Spec: v1beta1.ClusterQuotaSpec{Tenants: []string{"red"}}})
 	left, err := New(c, Options{}).LeftOver(t.Context(), green)
 	require.NoError(t, err)

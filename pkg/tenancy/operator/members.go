@@ -47,10 +47,12 @@ func (e *Engine) members(ctx context.Context, w *world, tenant *v1beta1.Tenant, 
 	return found, nil
 }
 
-func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, namespace v1beta1.TenantNamespace, report *Report) (*member, error) {
+func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, namespace v1beta1.TenantNamespace,
+	report *Report) (*member, error) {
 	ref := policy.ObjectRef{Kind: "Namespace", Name: namespace.Name}
 	if e.reserved(namespace.Name) {
-		report.problem(policy.ReasonReserved, ref, "namespace %s is reserved: take it off Tenant %s; RoleBindings that others than the operator made stay (kubectl get rolebindings -n %s)", namespace.Name, tenant.Name, namespace.Name)
+		report.problem(policy.ReasonReserved, ref, "namespace %s is reserved: take it off Tenant %s; RoleBindings that others than the "+
+			"operator made stay (kubectl get rolebindings -n %s)", namespace.Name, tenant.Name, namespace.Name)
 		return nil, nil
 	}
 	existing := w.namespace(namespace.Name)
@@ -85,14 +87,16 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, n
 		whose = fmt.Sprintf("carries the label of Tenant %s, which does not claim it", label)
 	}
 	if e.options.Adopt {
-		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and %s; --set adopt=true, or spec.adopt in a file, gives it to Tenant %s (%s, labels kept)", namespace.Name, whose, tenant.Name, e.pods(ctx, namespace.Name))
+		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and %s; --set adopt=true, or spec.adopt in a file, gives it to Tenant "+
+			"%s (%s, labels kept)", namespace.Name, whose, tenant.Name, e.pods(ctx, namespace.Name))
 		return nil, nil
 	}
 	otherwise := "or take it off the Tenant"
 	if !w.tenants.Lists(namespace.Name) {
 		otherwise = "its name begins with the Tenant's prefix, so otherwise move what is in it to another namespace, and delete it"
 	}
-	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and %s: `landwaiter tenant add %s --set adopt=true` takes it over; %s", namespace.Name, whose, tenant.Name, otherwise)
+	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and %s: `landwaiter tenant add %s --set adopt=true` takes it over; %s",
+		namespace.Name, whose, tenant.Name, otherwise)
 	return nil, nil
 }
 
@@ -143,7 +147,8 @@ func (m *member) mark(rendered client.Object, tenant string) {
 		return
 	}
 	for name, level := range m.existing.Labels {
-		if strings.HasPrefix(name, onboard.LabelPodSecurity) && strictness(level) > strictness(labels[name]) && !owns(m.existing, "f:labels", name) {
+		if strings.HasPrefix(name, onboard.LabelPodSecurity) && strictness(level) > strictness(labels[name]) &&
+			!owns(m.existing, "f:labels", name) {
 			delete(labels, name)
 		}
 	}
@@ -158,7 +163,8 @@ func made(namespace client.Object, tenant string) bool {
 // owns reports whether a label or annotation was applied by [FieldManager].
 func owns(object client.Object, group, name string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil && hasField(f.FieldsV1.GetRawBytes(), "f:metadata", group, "f:"+name)
+		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil &&
+			hasField(f.FieldsV1.GetRawBytes(), "f:metadata", group, "f:"+name)
 	})
 }
 

@@ -20,11 +20,13 @@ func TestWhatOthersAddedToAnObjectOfThePlatformIsTakenOut(t *testing.T) {
 		kind, wanted, live string
 		patch              string // "" for none
 	}{
-		"a variable":               {"ConfigMap", "data: {A: '1'}", "data: {A: '1', B: '2'}", `{"data":{"B":null}}`},
-		"the same variables":       {"ConfigMap", "data: {A: '1'}", "data: {A: '1'}", ""},
-		"a resource in the quota":  {"ResourceQuota", "spec: {hard: {pods: '5'}}", "spec: {hard: {pods: '5', services: '0'}, scopes: []}", `{"spec":{"hard":{"services":null}}}`},
-		"what a policy allows":     {"NetworkPolicy", "spec: {podSelector: {}}", "spec: {podSelector: {}, ingress: [{}]}", `{"spec":{"ingress":null}}`},
-		"a source of others":       {"Kustomization", "spec: {sourceRef: {kind: GitRepository, name: default}}", "spec: {sourceRef: {kind: GitRepository, name: default, namespace: flux-system}, wait: true}", `{"spec":{"sourceRef":{"namespace":null}}}`},
+		"a variable":         {"ConfigMap", "data: {A: '1'}", "data: {A: '1', B: '2'}", `{"data":{"B":null}}`},
+		"the same variables": {"ConfigMap", "data: {A: '1'}", "data: {A: '1'}", ""},
+		"a resource in the quota": {"ResourceQuota", "spec: {hard: {pods: '5'}}", "spec: {hard: {pods: '5', services: '0'}, scopes: []}",
+			`{"spec":{"hard":{"services":null}}}`},
+		"what a policy allows": {"NetworkPolicy", "spec: {podSelector: {}}", "spec: {podSelector: {}, ingress: [{}]}", `{"spec":{"ingress":null}}`},
+		"a source of others": {"Kustomization", "spec: {sourceRef: {kind: GitRepository, name: default}}",
+			"spec: {sourceRef: {kind: GitRepository, name: default, namespace: flux-system}, wait: true}", `{"spec":{"sourceRef":{"namespace":null}}}`},
 		"labels of an account":     {"ServiceAccount", "{}", "metadata: {labels: {a: b}}", ""},
 		"data in bytes is no text": {"ConfigMap", "data: {A: '1'}", "{data: {A: '1'}, binaryData: {B: eA==}}", ""},
 	} {

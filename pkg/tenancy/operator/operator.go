@@ -217,17 +217,20 @@ func (e *Engine) look(ctx context.Context, tenant *v1beta1.Tenant) (*world, *v1b
 		tenant.CreationTimestamp = created
 		all = append(all, tenant)
 	}
-	return &world{all: all, tenants: resource.NewTenants(all).Labelled(resource.LabelsOf(namespaces.Items)), namespaces: namespaces.Items}, tenant, nil
+	return &world{all: all, tenants: resource.NewTenants(all).Labelled(resource.LabelsOf(namespaces.Items)), namespaces: namespaces.Items},
+		tenant, nil
 }
 
 // explained wraps an error about Tenants, which is unclear if their CRD is missing.
 func explained(doing string, err error) error {
 	var discovery *apiutil.ErrResourceDiscoveryFailed
 	if meta.IsNoMatchError(err) || errors.As(err, &discovery) {
-		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's CRDs (charts/landwaiter), or check --context: %w", doing, err)
+		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's CRDs (charts/landwaiter), or check --context: %w",
+			doing, err)
 	}
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s: your account lacks the permissions: ask a cluster admin to bind ClusterRoles landwaiter-tenant-reader and landwaiter-reader to it, which only read, or landwaiter-cluster-admin instead of the first to change Tenants: %w", doing, err)
+		return fmt.Errorf("%s: your account lacks the permissions: ask a cluster admin to bind ClusterRoles landwaiter-tenant-reader and "+
+			"landwaiter-reader to it, which only read, or landwaiter-cluster-admin instead of the first to change Tenants: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

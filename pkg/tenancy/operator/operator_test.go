@@ -34,7 +34,8 @@ func fakeClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 }
 
 func team(name string, namespaces ...string) *v1beta1.Tenant {
-	return &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}, Spec: v1beta1.TenantSpec{HomeNamespace: name, Namespaces: namespaces}}
+	return &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))},
+		Spec: v1beta1.TenantSpec{HomeNamespace: name, Namespaces: namespaces}}
 }
 
 func namespaceOf(tenant, name string) *corev1.Namespace {
@@ -56,21 +57,26 @@ func TestMembersAreThoseThatMayBeEquipped(t *testing.T) {
 		want    []string
 		reasons []policy.Reason
 	}{
-		"those that are labelled, and those to be made":     {team("green", "web", "new"), Options{}, []string{"green", "new", "web"}, nil},
-		"not one that is nobody's":                          {team("green", "payments"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
-		"not one with another's label":                      {team("green", "blue"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
-		"not one that an older Tenant has":                  {team("green", "contested"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
-		"not one that is ending":                            {team("green", "ending"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
-		"not one of the system":                             {team("green", "landwaiter-system"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonReserved}},
-		"not one that is reserved":                          {team("green", "monitoring"), Options{Reserved: []string{"monitoring"}}, []string{"green"}, []policy.Reason{policy.ReasonReserved}},
-		"nothing without the home namespace":                {team("payments", "web"), Options{}, nil, []policy.Reason{policy.ReasonNotOwned}},
-		"one that is nobody's, with the admin's consent":    {adopting(team("green", "payments")), Options{Adopt: true}, []string{"green", "payments"}, nil},
-		"not by the operator, whatever spec.adopt says":     {adopting(team("green", "payments")), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
-		"not by an admin who was not asked to take it over": {team("green", "payments"), Options{Adopt: true}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
+		"those that are labelled, and those to be made": {team("green", "web", "new"), Options{}, []string{"green", "new", "web"}, nil},
+		"not one that is nobody's":                      {team("green", "payments"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
+		"not one with another's label":                  {team("green", "blue"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
+		"not one that an older Tenant has":              {team("green", "contested"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
+		"not one that is ending":                        {team("green", "ending"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
+		"not one of the system": {team("green", "landwaiter-system"), Options{}, []string{"green"},
+			[]policy.Reason{policy.ReasonReserved}},
+		"not one that is reserved": {team("green", "monitoring"), Options{Reserved: []string{"monitoring"}}, []string{"green"},
+			[]policy.Reason{policy.ReasonReserved}},
+		"nothing without the home namespace":             {team("payments", "web"), Options{}, nil, []policy.Reason{policy.ReasonNotOwned}},
+		"one that is nobody's, with the admin's consent": {adopting(team("green", "payments")), Options{Adopt: true}, []string{"green", "payments"}, nil},
+		"not by the operator, whatever spec.adopt says": {adopting(team("green", "payments")), Options{}, []string{"green"},
+			[]policy.Reason{policy.ReasonNotOwned}},
+		"not by an admin who was not asked to take it over": {team("green", "payments"), Options{Adopt: true}, []string{"green"},
+			[]policy.Reason{policy.ReasonNotOwned}},
 	} {
 		t.Run(about, func(t *testing.T) {
 			c.options.Onboard = onboard.Options{}
-			e := New(fakeClient(t, interceptor.Funcs{}, older, namespaceOf("green", "green"), namespaceOf("green", "web"), namespaceOf("blue", "blue"), namespaceOf("", "payments"), ending), c.options)
+			e := New(fakeClient(t, interceptor.Funcs{}, older, namespaceOf("green", "green"), namespaceOf("green", "web"), namespaceOf("blue", "blue"),
+				namespaceOf("", "payments"), ending), c.options)
 			w, tenant, err := e.look(t.Context(), c.tenant)
 			require.NoError(t, err)
 			report := &Report{}
@@ -108,7 +114,8 @@ func TestANamespaceThatHasJustAppearedIsNotTakenOver(t *testing.T) {
 
 func TestANamespaceKeepsAStricterPodSecurityOfOthers(t *testing.T) {
 	fields := func(manager, label string) []metav1.ManagedFieldsEntry {
-		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + label + `":{}}}}`)}}
+		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply,
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + label + `":{}}}}`)}}
 	}
 	const enforce = onboard.LabelPodSecurity + "enforce"
 	for about, c := range map[string]struct {
@@ -156,16 +163,19 @@ func TestANamespaceSaysHowItCameToItsTenant(t *testing.T) {
 }
 
 func TestWhatIsRefusedForGoodIsAProblemAndWhatIsNotIsAnError(t *testing.T) {
-	binding := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": map[string]any{"namespace": "web", "name": "green-reconciler"},
-		"roleRef": map[string]any{"kind": "ClusterRole", "name": "cluster-admin"}, "subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": "green", "name": "green"}}}}
+	binding := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+		"metadata": map[string]any{"namespace": "web", "name": "green-reconciler"},
+		"roleRef":  map[string]any{"kind": "ClusterRole", "name": "cluster-admin"},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": "green", "name": "green"}}}}
 	resource := schema.GroupResource{Group: rbacv1.GroupName, Resource: "rolebindings"}
 	for about, c := range map[string]struct {
 		err    error
 		reason policy.Reason
 		says   string
 	}{
-		"an unknown kind":          {&meta.NoKindMatchError{}, policy.ReasonNotInstalled, "the cluster does not know RoleBinding"},
-		"a role it may not bind":   {apierrors.NewForbidden(resource, "x", errors.New("no")), policy.ReasonAccessDenied, "kubectl create rolebinding green-reconciler --clusterrole=cluster-admin --namespace=web --serviceaccount=green:green"},
+		"an unknown kind": {&meta.NoKindMatchError{}, policy.ReasonNotInstalled, "the cluster does not know RoleBinding"},
+		"a role it may not bind": {apierrors.NewForbidden(resource, "x", errors.New("no")), policy.ReasonAccessDenied,
+			"kubectl create rolebinding green-reconciler --clusterrole=cluster-admin --namespace=web --serviceaccount=green:green"},
 		"an object of others":      {apierrors.NewConflict(resource, "x", errors.New("conflict with kubectl")), policy.ReasonNotOwned, "--set adopt=true"},
 		"a value that is no value": {apierrors.NewInvalid(schema.GroupKind{Kind: "RoleBinding"}, "x", nil), policy.ReasonInvalid, "cannot be applied"},
 		"a server that fails":      {apierrors.NewInternalError(errors.New("etcd")), "", ""},
@@ -274,7 +284,8 @@ func TestListsNamespacesWithTheNameThatTheirTenantHasThere(t *testing.T) {
 	made.Labels = map[string]string{onboard.LabelDemo: "other"}
 	rows, err := New(fakeClient(t, interceptor.Funcs{}, demo, made, namespaceOf("green", "green"), namespaceOf("", "default")), Options{}).Namespaces(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []NamespaceRow{{Namespace: "bar", Name: "other"}, {Namespace: "foo", Name: "some tenant", Tenant: "sometenant", Status: "Active"}, {Namespace: "green", Name: "green", Tenant: "green"}}, rows)
+	require.Equal(t, []NamespaceRow{{Namespace: "bar", Name: "other"}, {Namespace: "foo", Name: "some tenant", Tenant: "sometenant", Status: "Active"},
+		{Namespace: "green", Name: "green", Tenant: "green"}}, rows)
 }
 
 func TestObjectsOfFluxGoFirstAndNamespacesThatWereAdoptedNever(t *testing.T) {

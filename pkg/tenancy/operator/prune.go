@@ -20,7 +20,8 @@ import (
 
 // prune removes objects that a Tenant no longer has, and releases namespaces that left it. It
 // keeps objects of other tools.
-func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, rendered []*unstructured.Unstructured, existing *inventory, report *Report) error {
+func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, rendered []*unstructured.Unstructured, existing *inventory,
+	report *Report) error {
 	wanted := map[policy.ObjectRef]bool{}
 	for _, object := range rendered {
 		wanted[refOf(object)] = true
@@ -44,7 +45,8 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, re
 	for i := range w.namespaces {
 		namespace := &w.namespaces[i]
 		holder := w.tenants.Holder(namespace.Name)
-		if namespace.Labels[v1beta1.LabelTenant] != tenant.Name || namespace.DeletionTimestamp != nil || holder != nil && holder.Name == tenant.Name {
+		if namespace.Labels[v1beta1.LabelTenant] != tenant.Name || namespace.DeletionTimestamp != nil || holder != nil &&
+			holder.Name == tenant.Name {
 			continue
 		}
 		if err := e.releaseNamespace(ctx, namespace, tenant.Name, report); err != nil {
@@ -114,7 +116,8 @@ func (e *Engine) release(ctx context.Context, object client.Object, annotations 
 		}
 		return made
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "labels": none(labels), "annotations": none(annotations)}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "labels": none(labels), "annotations": none(annotations)}})
 	if err != nil {
 		return fmt.Errorf("release %s: %w", refOf(object), err)
 	}

@@ -55,7 +55,8 @@ func TestATenantIsProvisionedOnceItsQuotasAreCounted(t *testing.T) {
 		o.uncounted = true
 		require.Equal(t, maxRetryPause, o.step(t, request("green")), "the quota controller may never come")
 		require.Equal(t, "Unfinished", o.said.Reason)
-		require.Equal(t, "ResourceQuota green/tenant and 1 more are not counted by Kubernetes' quota controller yet; until then the API server may refuse resources there "+
+		require.Equal(t, "ResourceQuota green/tenant and 1 more are not counted by Kubernetes' quota controller yet; until then the API server may refuse "+
+			"resources there "+
 			"(does kube-controller-manager run? after Landwaiter's CRDs were installed, it takes up to five minutes)", o.said.Message)
 
 		o.uncounted = false
@@ -89,19 +90,21 @@ func TestAQuotaIsCountedWhenTheUseOfOurResourcesIsKnown(t *testing.T) {
 		hard, said, used corev1.ResourceList
 		want             bool
 	}{
-		"nobody has looked":             {list("64", ours...), nil, nil, false},
-		"the kinds are not known yet":   {list("64", ours...), list("64", ours...), corev1.ResourceList{}, false},
-		"one kind is not known yet":     {list("64", ours...), list("64", ours...), list("0", ours[1:]...), false},
-		"another limit was counted":     {list("65", ours...), list("64", ours...), list("0", ours...), false},
-		"all of it is counted":          {list("64", ours...), list("64", ours...), list("3", ours...), true},
-		"a kind that nobody ever knows": {list("64", append(ours, "count/typos.example.com")...), list("64", append(ours, "count/typos.example.com")...), list("0", ours...), true},
+		"nobody has looked":           {list("64", ours...), nil, nil, false},
+		"the kinds are not known yet": {list("64", ours...), list("64", ours...), corev1.ResourceList{}, false},
+		"one kind is not known yet":   {list("64", ours...), list("64", ours...), list("0", ours[1:]...), false},
+		"another limit was counted":   {list("65", ours...), list("64", ours...), list("0", ours...), false},
+		"all of it is counted":        {list("64", ours...), list("64", ours...), list("3", ours...), true},
+		"a kind that nobody ever knows": {list("64", append(ours, "count/typos.example.com")...), list("64", append(ours, "count/typos.example.com")...),
+			list("0", ours...), true},
 	} {
 		t.Run(about, func(t *testing.T) {
 			quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "tenant"},
 				Spec: corev1.ResourceQuotaSpec{Hard: c.hard}, Status: corev1.ResourceQuotaStatus{Hard: c.said, Used: c.used}}
 			require.Equal(t, c.want, counted(quota))
 			ref := policy.ObjectRef{Kind: kindResourceQuota, Namespace: "web", Name: "tenant"}
-			left, err := New(fakeClient(t, interceptor.Funcs{}, quota), Options{}).Uncounted(t.Context(), []policy.ObjectRef{ref, {Kind: kindResourceQuota, Namespace: "gone", Name: "tenant"}})
+			left, err := New(fakeClient(t, interceptor.Funcs{}, quota), Options{}).
+				Uncounted(t.Context(), []policy.ObjectRef{ref, {Kind: kindResourceQuota, Namespace: "gone", Name: "tenant"}})
 			require.NoError(t, err)
 			require.Equal(t, c.want, len(left) == 0)
 		})

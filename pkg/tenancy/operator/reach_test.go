@@ -18,9 +18,10 @@ func TestFindsBindingsThatReachFurtherThanTheirNamespace(t *testing.T) {
 		subjects []rbacv1.Subject
 		want     []string
 	}{
-		"cluster-admin":                    {[]rbacv1.PolicyRule{all}, nil, []string{"NamespaceReach"}},
-		"said twice":                       {[]rbacv1.PolicyRule{all, all}, nil, []string{"NamespaceReach"}},
-		"may patch namespaces":             {[]rbacv1.PolicyRule{{Verbs: []string{"get", "patch"}, APIGroups: []string{""}, Resources: []string{"namespaces"}}}, nil, []string{"NamespaceReach"}},
+		"cluster-admin": {[]rbacv1.PolicyRule{all}, nil, []string{"NamespaceReach"}},
+		"said twice":    {[]rbacv1.PolicyRule{all, all}, nil, []string{"NamespaceReach"}},
+		"may patch namespaces": {[]rbacv1.PolicyRule{{Verbs: []string{"get", "patch"}, APIGroups: []string{""}, Resources: []string{"namespaces"}}}, nil,
+			[]string{"NamespaceReach"}},
 		"may read namespaces":              {[]rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"namespaces"}}}, nil, nil},
 		"may do all with Deployments":      {[]rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"apps"}, Resources: []string{"*"}}}, nil, nil},
 		"the default account":              {nil, account("web", "default"), []string{"DefaultAccount"}},

@@ -86,19 +86,23 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if r.pins.refuses(tenant.Name) {
 		report.problem(policy.ReasonLimitExceeded, policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name},
-			"not all Stores of Tenant %s pin tags, because the limit is %d sets of mutation objects, each of which costs every admission in the cluster: the cluster's Stores pin the others; raise --mutation limit=N, or use fewer Stores", tenant.Name, r.pins.Limit)
+			"not all Stores of Tenant %s pin tags, because the limit is %d sets of mutation objects, each of which costs every admission in the "+
+				"cluster: the cluster's Stores pin the others; raise --mutation limit=N, or use fewer Stores", tenant.Name, r.pins.Limit)
 	}
 	r.logReport(tenant, report)
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),
-		Message: fmt.Sprintf("%d objects in %d namespaces are as the Tenant says", len(report.Outcomes)-report.Count(Removed)-report.Count(Released), len(report.Namespaces))}
+		Message: fmt.Sprintf("%d objects in %d namespaces are as the Tenant says",
+			len(report.Outcomes)-report.Count(Removed)-report.Count(Released), len(report.Namespaces))}
 	again, sound := resync, len(report.Problems)+len(report.Uncounted) == 0
 	if len(report.Uncounted) > 0 {
 		again = maxRetryPause // its count is a watched change, if it comes
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(policy.ReasonUnfinished), SayUncounted(report.Uncounted)
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(policy.ReasonUnfinished),
+			SayUncounted(report.Uncounted)
 	}
 	if len(report.Problems) > 0 {
 		again = maxRetryPause // no watch tells when an admin has fixed it
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason), messages(report.Problems)
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason),
+			messages(report.Problems)
 	}
 	err = r.condition(ctx, tenant, condition)
 	if err == nil && report.refused {
@@ -122,7 +126,8 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1beta1.Tenant) (reconc
 	}
 	r.logReport(tenant, &deletion.Report)
 	if len(deletion.Problems) > 0 {
-		err := r.condition(ctx, tenant, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(deletion.Problems[0].Reason), Message: messages(deletion.Problems)})
+		err := r.condition(ctx, tenant,
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: string(deletion.Problems[0].Reason), Message: messages(deletion.Problems)})
 		if err == nil && deletion.refused {
 			err = errRefused
 		}
@@ -130,12 +135,14 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1beta1.Tenant) (reconc
 	}
 	if len(deletion.Pending) > 0 {
 		err := r.condition(ctx, tenant, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(policy.ReasonUnfinished),
-			Message: fmt.Sprintf("%s waits for its finalizers (is Flux running?); the account keeps its permissions until then", deletion.Pending[0])})
+			Message: fmt.Sprintf("%s waits for its finalizers (is Flux running?); the account keeps its permissions until then",
+				deletion.Pending[0])})
 		return reconcile.Result{RequeueAfter: pendingPause}, err
 	}
 	if err := r.finalizer(ctx, tenant); err != nil {
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted) {
-			err = fmt.Errorf("it waits until Landwaiter has listed for the operator guardrails that Tenant %s ends (do its pods run, with --cluster-role operated-tenants=NAME?): %w", tenant.Name, err)
+			err = fmt.Errorf("it waits until Landwaiter has listed for the operator guardrails that Tenant %s ends (do its pods run, with "+
+				"--cluster-role operated-tenants=NAME?): %w", tenant.Name, err)
 		}
 		return reconcile.Result{}, r.failed(ctx, tenant, err)
 	}
@@ -154,11 +161,13 @@ func (r *reconciler) failed(ctx context.Context, tenant *v1beta1.Tenant, err err
 func (r *reconciler) logReport(tenant *v1beta1.Tenant, report *Report) {
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
-			r.logOf(tenant, outcome.Object).WithFields(logrus.Fields{"object": outcome.Object.String(), "result": outcome.Result}).Info("an object of a Tenant was written")
+			r.logOf(tenant, outcome.Object).WithFields(logrus.Fields{"object": outcome.Object.String(), "result": outcome.Result}).
+				Info("an object of a Tenant was written")
 		}
 	}
 	for _, problem := range report.Problems {
-		r.logOf(tenant, problem.Object).WithFields(logrus.Fields{"reason": problem.Reason, "problem": problem.Message}).Warn("something of a Tenant was not done")
+		r.logOf(tenant, problem.Object).WithFields(logrus.Fields{"reason": problem.Reason, "problem": problem.Message}).
+			Warn("something of a Tenant was not done")
 	}
 }
 
@@ -213,7 +222,8 @@ func (r *reconciler) condition(ctx context.Context, tenant *v1beta1.Tenant, cond
 	}
 	object := applyConfiguration(tenant)
 	object.Object["status"] = map[string]any{"conditions": []any{content}}
-	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(statusManager), client.ForceOwnership)
+	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(statusManager),
+		client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Tenant %s: %w", tenant.Name, err)
 	}

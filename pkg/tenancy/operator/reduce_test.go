@@ -19,8 +19,10 @@ import (
 
 // crowded is metadata with what others may fill.
 func crowded(name string, labels, annotations map[string]string) metav1.ObjectMeta {
-	m := metav1.ObjectMeta{Name: name, UID: "1", ResourceVersion: "7", Finalizers: []string{"example.com/f"}, OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}, {Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}}, Labels: map[string]string{"example.com/a": "b"}, Annotations: map[string]string{"example.com/a": "b"}}
+	m := metav1.ObjectMeta{Name: name, UID: "1", ResourceVersion: "7", Finalizers: []string{"example.com/f"},
+		OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
+		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}, {Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}},
+		Labels:          map[string]string{"example.com/a": "b"}, Annotations: map[string]string{"example.com/a": "b"}}
 	for key, value := range labels {
 		m.Labels[key] = value
 	}
@@ -31,12 +33,14 @@ func crowded(name string, labels, annotations map[string]string) metav1.ObjectMe
 }
 
 func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
-	labels := map[string]string{v1beta1.LabelTenant: "iris", v1beta1.LabelHomeNamespace: "iris", onboard.LabelDemo: "iris", v1beta1.LabelFluxTenant: "iris", onboard.LabelPodSecurity + "enforce": "restricted"}
+	labels := map[string]string{v1beta1.LabelTenant: "iris", v1beta1.LabelHomeNamespace: "iris", onboard.LabelDemo: "iris", v1beta1.LabelFluxTenant: "iris",
+		onboard.LabelPodSecurity + "enforce": "restricted"}
 	annotations := map[string]string{v1beta1.AnnotationCreated: "iris", v1beta1.AnnotationAdopted: "iris"}
 	reduced, err := reduce(&corev1.Namespace{ObjectMeta: crowded("iris", labels, annotations)})
 	require.NoError(t, err)
 	require.Equal(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "iris", UID: "1", ResourceVersion: "7", Labels: labels, Annotations: annotations,
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)}}}}, reduced)
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)}}}}, reduced)
 
 	member := map[string]string{v1beta1.LabelTenant: "iris"}
 	reduced, err = reduce(&metav1.PartialObjectMetadata{ObjectMeta: crowded("iris-admins", member, nil)})
@@ -76,8 +80,9 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 	text, err := json.Marshal(map[string]any{"f:metadata": fields, "f:status": map[string]any{}})
 	require.NoError(t, err)
 	for i := range 100 {
-		large.ManagedFields = append(large.ManagedFields, metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
-			Subresource: fmt.Sprint(i), FieldsV1: metav1.NewFieldsV1(string(text))})
+		large.ManagedFields = append(large.ManagedFields,
+			metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
+				Subresource: fmt.Sprint(i), FieldsV1: metav1.NewFieldsV1(string(text))})
 	}
 	large.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerName(strings.Repeat("x", 100<<10))}
 	large.Status.Conditions = []corev1.NamespaceCondition{{Type: "x", Message: strings.Repeat("x", 100<<10)}}
@@ -100,7 +105,8 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 func TestOfTheResourcesOfTeamsTheOperatorKeepsWhatItReads(t *testing.T) {
 	identity := metav1.ObjectMeta{Namespace: "iris", Name: "x", UID: "1", ResourceVersion: "7", Generation: 3}
 	rules := []v1beta1.PolicyRule{{Images: []string{"**"}, Action: v1beta1.RuleActionDeny}}
-	said := v1beta1.VerificationPolicySpec{EnforcementAction: v1beta1.EnforcementActionWarn, DefaultAction: v1beta1.DefaultActionInherit, Tags: v1beta1.TagActionPin}
+	said := v1beta1.VerificationPolicySpec{EnforcementAction: v1beta1.EnforcementActionWarn, DefaultAction: v1beta1.DefaultActionInherit,
+		Tags: v1beta1.TagActionPin}
 	whole := said
 	whole.Rules = rules
 	mandatory := func(spec v1beta1.VerificationPolicySpec) v1beta1.VerificationPolicySpec {
@@ -109,7 +115,8 @@ func TestOfTheResourcesOfTeamsTheOperatorKeepsWhatItReads(t *testing.T) {
 	}
 	status := v1beta1.Status{Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady}}}
 	for name, c := range map[string]struct{ object, want v1beta1.Object }{
-		"Store":  {&v1beta1.Store{ObjectMeta: identity, Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}}, Status: status}, &v1beta1.Store{ObjectMeta: identity}},
+		"Store": {&v1beta1.Store{ObjectMeta: identity, Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}}, Status: status},
+			&v1beta1.Store{ObjectMeta: identity}},
 		"policy": {&v1beta1.VerificationPolicy{ObjectMeta: identity, Spec: whole, Status: status}, &v1beta1.VerificationPolicy{ObjectMeta: identity, Spec: said}},
 		"the cluster's policy": {
 			&v1beta1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: mandatory(whole), Status: status},

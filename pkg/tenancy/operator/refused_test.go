@@ -25,8 +25,10 @@ func TestWhatAGuardrailRefusesIsSaidAndTriedAgain(t *testing.T) {
 		soon   bool
 	}{
 		"somebody else's object": {by + "the operator takes over no object: configmaps tenant-vars is not a Tenant's", policy.ReasonNotOwned,
-			"ConfigMap green/tenant-vars exists and is somebody else's (it does not have the labels of the Tenant): delete it, or `landwaiter tenant add --set adopt=true` takes it over", false},
-		"a Tenant that is not listed":  {by + "ClusterRole landwaiter-operated-tenants does not list Tenant green", policy.ReasonUnfinished, "waits until Landwaiter has listed the Tenant", true},
+			"ConfigMap green/tenant-vars exists and is somebody else's (it does not have the labels of the Tenant): delete it, or `landwaiter tenant add --set " +
+				"adopt=true` takes it over", false},
+		"a Tenant that is not listed": {by + "ClusterRole landwaiter-operated-tenants does not list Tenant green", policy.ReasonUnfinished,
+			"waits until Landwaiter has listed the Tenant", true},
 		"something else":               {by + "Tenant green has no configmaps tenant-vars", policy.ReasonAccessDenied, "cannot be applied", true},
 		"a permission that is missing": {"User \"x\" cannot patch resource", policy.ReasonAccessDenied, "cannot be applied", false},
 	} {
@@ -36,7 +38,8 @@ func TestWhatAGuardrailRefusesIsSaidAndTriedAgain(t *testing.T) {
 			object.SetNamespace("green")
 			object.SetName("tenant-vars")
 			report := &Report{}
-			err := New(fakeClient(t, interceptor.Funcs{}), Options{}).refused(apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "tenant-vars", errors.New(c.why)), object, report)
+			err := New(fakeClient(t, interceptor.Funcs{}), Options{}).
+				refused(apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "tenant-vars", errors.New(c.why)), object, report)
 			require.NoError(t, err)
 			require.Len(t, report.Problems, 1)
 			require.Equal(t, c.reason, report.Problems[0].Reason)

@@ -58,7 +58,8 @@ func (r *reconciler) ask(tenants []reconcile.Request, namespace string) []reconc
 // changedByOthers accepts objects that may differ from what was applied. New objects do not:
 // their creator knows them.
 func changedByOthers() predicate.Predicate {
-	return predicate.And(predicate.ResourceVersionChangedPredicate{}, predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+	return predicate.And(predicate.ResourceVersionChangedPredicate{},
+		predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 }
 
 // limitsChanged is changedByOthers for ResourceQuotas, ignoring changes of their usage. The
@@ -68,7 +69,8 @@ func limitsChanged() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.ResourceQuota)
 			after, also := e.ObjectNew.(*corev1.ResourceQuota)
-			return !ok || !also || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || len(before.Status.Hard) != len(after.Status.Hard) || !maps.Equal(before.Labels, after.Labels)
+			return !ok || !also || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || len(before.Status.Hard) != len(after.Status.Hard) ||
+				!maps.Equal(before.Labels, after.Labels)
 		}}
 }
 
@@ -91,7 +93,8 @@ func ofTenants() predicate.Predicate {
 
 // replaced reports whether a namespace was created again, or is being deleted.
 func replaced(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+		(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
 // maxSaid bounds a value that is kept: it is more than a label or a name may have, so names
@@ -101,7 +104,8 @@ const maxSaid = 254
 // saidLabelNames are fixed: a team's account may create more with the same prefixes.
 func saidLabelNames() []string {
 	return []string{v1beta1.LabelTenant, v1beta1.LabelHomeNamespace, v1beta1.LabelOwner, v1beta1.LabelFluxTenant, onboard.LabelDemo,
-		onboard.LabelPodSecurity + "enforce", onboard.LabelPodSecurity + "enforce-version", onboard.LabelPodSecurity + "warn", onboard.LabelPodSecurity + "warn-version"}
+		onboard.LabelPodSecurity + "enforce", onboard.LabelPodSecurity + "enforce-version", onboard.LabelPodSecurity + "warn",
+		onboard.LabelPodSecurity + "warn-version"}
 }
 
 func saidAnnotationNames() []string {
@@ -145,11 +149,13 @@ func appliedFields(namespace client.Object) []metav1.ManagedFieldsEntry {
 	for _, f := range namespace.GetManagedFields() {
 		if f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil {
 			_ = json.Unmarshal(f.FieldsV1.GetRawBytes(), &kept) // what cannot be read says nothing
-			kept.Metadata.Labels, kept.Metadata.Annotations = only(kept.Metadata.Labels, saidLabelNames()), only(kept.Metadata.Annotations, saidAnnotationNames())
+			kept.Metadata.Labels, kept.Metadata.Annotations = only(kept.Metadata.Labels, saidLabelNames()),
+				only(kept.Metadata.Annotations, saidAnnotationNames())
 		}
 	}
 	text, _ := json.Marshal(kept) // names always can be
-	return []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(text))}}
+	return []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+		FieldsV1: metav1.NewFieldsV1(string(text))}}
 }
 
 // only returns those of the fields that have some names.
@@ -173,7 +179,8 @@ func (r *reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 		return requests
 	}
 	labels := resource.Labels{namespace.GetName(): namespace.GetLabels()[v1beta1.LabelTenant]}
-	if holder := resource.NewTenants(all).Labelled(labels).Holder(namespace.GetName()); holder != nil && !slices.Contains(requests, request(holder.Name)) {
+	if holder := resource.NewTenants(all).Labelled(labels).Holder(namespace.GetName()); holder != nil &&
+		!slices.Contains(requests, request(holder.Name)) {
 		requests = append(requests, request(holder.Name))
 	}
 	return requests
@@ -223,12 +230,15 @@ func (r *reconciler) ofTenant(ctx context.Context, changed client.Object) []reco
 // rivals reports whether two Tenants may claim one namespace.
 func rivals(a, b *v1beta1.Tenant) bool {
 	claims := func(t *v1beta1.Tenant, namespace string) bool {
-		return namespace == t.Spec.HomeNamespace || slices.Contains(t.Spec.Namespaces, namespace) || t.Spec.NamespacePrefix != "" && strings.HasPrefix(namespace, t.Spec.NamespacePrefix)
+		return namespace == t.Spec.HomeNamespace || slices.Contains(t.Spec.Namespaces, namespace) || t.Spec.NamespacePrefix != "" &&
+			strings.HasPrefix(namespace, t.Spec.NamespacePrefix)
 	}
 	for _, pair := range [][2]*v1beta1.Tenant{{a, b}, {b, a}} {
 		one, other := pair[0], pair[1]
-		if slices.ContainsFunc(append([]string{one.Spec.HomeNamespace}, one.Spec.Namespaces...), func(n string) bool { return claims(other, n) }) ||
-			one.Spec.NamespacePrefix != "" && other.Spec.NamespacePrefix != "" && strings.HasPrefix(one.Spec.NamespacePrefix, other.Spec.NamespacePrefix) {
+		if slices.ContainsFunc(append([]string{one.Spec.HomeNamespace}, one.Spec.Namespaces...),
+			func(n string) bool { return claims(other, n) }) ||
+			one.Spec.NamespacePrefix != "" && other.Spec.NamespacePrefix != "" &&
+				strings.HasPrefix(one.Spec.NamespacePrefix, other.Spec.NamespacePrefix) {
 			return true
 		}
 	}

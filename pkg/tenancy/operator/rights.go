@@ -82,7 +82,8 @@ func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, render
 	})
 	if binding == nil {
 		if i >= 0 && !e.options.ClusterBindings {
-			report.problem(policy.ReasonAccessDenied, refOf(rendered[i]), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(rendered[i]))
+			report.problem(policy.ReasonAccessDenied, refOf(rendered[i]),
+				"spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(rendered[i]))
 		}
 		return nil
 	}
@@ -90,7 +91,8 @@ func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, render
 		return nil // a Tenant's own objects are corrected, or removed, with all others
 	}
 	if others := strangers(binding, maker(tenant)); len(others) > 0 {
-		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s "+leftOver+": "+unbind(binding.Name), refOf(binding), strings.Join(others, ", "))
+		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s "+leftOver+": "+unbind(binding.Name), refOf(binding),
+			strings.Join(others, ", "))
 	}
 	return nil
 }
@@ -117,7 +119,8 @@ func (c *checker) makers(ctx context.Context, name string) error {
 			c.staleReader(binding)
 		}
 		manages := allows(rules[binding.RoleRef.Name], v1beta1.Group, "tenantlabels", "manage")
-		if !manages && binding.RoleRef.Name != onboard.RoleNamespaceMaker && !allows(rules[binding.RoleRef.Name], v1beta1.Group, "tenantlabels", "create") {
+		if !manages && binding.RoleRef.Name != onboard.RoleNamespaceMaker &&
+			!allows(rules[binding.RoleRef.Name], v1beta1.Group, "tenantlabels", "create") {
 			continue
 		}
 		c.makersBy(binding, manages, name)
@@ -129,7 +132,8 @@ func (c *checker) makers(ctx context.Context, name string) error {
 // read another Tenant of that name.
 func (c *checker) staleReader(binding *rbacv1.ClusterRoleBinding) {
 	tenant := binding.Labels[v1beta1.LabelTenant]
-	if tenant == "" || binding.Labels[v1beta1.LabelOwner] != v1beta1.OwnerPlatform || binding.Name != onboard.TenantReader(tenant) || c.tenants.Named(tenant) != nil {
+	if tenant == "" || binding.Labels[v1beta1.LabelOwner] != v1beta1.OwnerPlatform || binding.Name != onboard.TenantReader(tenant) ||
+		c.tenants.Named(tenant) != nil {
 		return
 	}
 	c.withoutTenant(policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name}, tenant,
@@ -169,7 +173,8 @@ func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject)
 		if home := homeOf(s); home != "" && home == t.Spec.HomeNamespace {
 			return t
 		}
-		if account := maker(t); onboard.NamespaceMaker(t.Name) == binding.Name || account != nil && len(strangers(binding, account)) < len(binding.Subjects) {
+		if account := maker(t); onboard.NamespaceMaker(t.Name) == binding.Name || account != nil &&
+			len(strangers(binding, account)) < len(binding.Subjects) {
 			named = t
 		}
 	}
@@ -209,14 +214,17 @@ const defaultAccount = "default"
 func reachOf(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule) []resource.Finding {
 	var found []resource.Finding
 	if allows(rules, "", "namespaces", "update", "patch", "delete") {
-		found = append(found, resource.Finding{ID: findingNamespaceReach, Object: policy.ObjectRef{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
-			Message: b.RoleRef.Name + " may relabel and delete its namespace", Fix: "use landwaiter-reconciler"})
+		found = append(found,
+			resource.Finding{ID: findingNamespaceReach, Object: policy.ObjectRef{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
+				Message: b.RoleRef.Name + " may relabel and delete its namespace", Fix: "use landwaiter-reconciler"})
 	}
 	if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
 		return s.Kind == rbacv1.ServiceAccountKind && s.Name == defaultAccount && cmp.Or(s.Namespace, b.Namespace) == b.Namespace
 	}) {
-		found = append(found, resource.Finding{ID: findingDefaultAccount, Object: policy.ObjectRef{Kind: rbacv1.ServiceAccountKind, Namespace: b.Namespace, Name: defaultAccount},
-			Message: fmt.Sprintf("has permissions by RoleBinding %s", b.Name), Why: "Flux falls back to it", Fix: "bind another account"})
+		found = append(found,
+			resource.Finding{ID: findingDefaultAccount,
+				Object:  policy.ObjectRef{Kind: rbacv1.ServiceAccountKind, Namespace: b.Namespace, Name: defaultAccount},
+				Message: fmt.Sprintf("has permissions by RoleBinding %s", b.Name), Why: "Flux falls back to it", Fix: "bind another account"})
 	}
 	return found
 }
@@ -227,6 +235,7 @@ func allows(rules []rbacv1.PolicyRule, group, kind string, verbs ...string) bool
 		return slices.Contains(list, value) || slices.Contains(list, "*")
 	}
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return has(r.APIGroups, group) && has(r.Resources, kind) && slices.ContainsFunc(verbs, func(verb string) bool { return has(r.Verbs, verb) })
+		return has(r.APIGroups, group) && has(r.Resources, kind) &&
+			slices.ContainsFunc(verbs, func(verb string) bool { return has(r.Verbs, verb) })
 	})
 }

@@ -23,7 +23,8 @@ func accepts() interceptor.Funcs {
 }
 
 func makerBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: subjects}
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: subjects}
 }
 
 func account(namespace, name string) rbacv1.Subject {
@@ -121,9 +122,10 @@ func TestTheBindingThatMakesNamespacesIsForTheTenantsAccountAlone(t *testing.T) 
 		subjects []rbacv1.Subject
 		says     string
 	}{
-		"as it should be":            {making("green"), []rbacv1.Subject{account("green", "green")}, ""},
-		"none":                       {making("green"), nil, "kubectl create clusterrolebinding green-namespace-maker"},
-		"somebody besides":           {making("green"), []rbacv1.Subject{account("green", "green"), account("web", "x")}, "lets ServiceAccount web/x, which is not the account"},
+		"as it should be": {making("green"), []rbacv1.Subject{account("green", "green")}, ""},
+		"none":            {making("green"), nil, "kubectl create clusterrolebinding green-namespace-maker"},
+		"somebody besides": {making("green"), []rbacv1.Subject{account("green", "green"), account("web", "x")},
+			"lets ServiceAccount web/x, which is not the account"},
 		"another account":            {moved, []rbacv1.Subject{account("green", "green")}, "lets ServiceAccount green/green, which is not the account"},
 		"no account any more":        {without, []rbacv1.Subject{account("green", "green")}, "kubectl delete clusterrolebinding green-namespace-maker"},
 		"no account, no permissions": {without, nil, ""},

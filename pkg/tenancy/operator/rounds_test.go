@@ -47,7 +47,8 @@ func newOperated(t *testing.T, namespaces ...string) *operated {
 		objects = append(objects, namespaceOf("green", name))
 	}
 	funcs := applying(t, nil, &o.applied)
-	funcs.SubResourceApply = func(_ context.Context, _ client.Client, _ string, configuration runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	funcs.SubResourceApply = func(_ context.Context, _ client.Client, _ string, configuration runtime.ApplyConfiguration,
+		_ ...client.SubResourceApplyOption) error {
 		conditionOf(t, configuration, o)
 		return nil
 	}

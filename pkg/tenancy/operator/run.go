@@ -88,7 +88,8 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	options.Reader, options.Adopt, options.ClusterBindings = m.GetCache(), false, false
 	r := &reconciler{engine: New(c, options.Options), client: c, reader: m.GetCache(), log: log, guardrails: guardrails}
 	if options.Mutation.Pins != nil {
-		r.pins = &pinner{Mutation: options.Mutation, engine: r.engine, reader: r.reader, log: log, changed: make(chan event.TypedGenericEvent[client.Object])}
+		r.pins = &pinner{Mutation: options.Mutation, engine: r.engine, reader: r.reader, log: log,
+			changed: make(chan event.TypedGenericEvent[client.Object])}
 		if err := r.pins.watch(m); err != nil {
 			return err
 		}
@@ -124,8 +125,10 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 	}
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped, DefaultTransform: reduce, NewInformer: watch.NewInformer(reduce)},
-		Metrics: server.Options{BindAddress: cmp.Or(options.MetricsAddress, "0")}, HealthProbeBindAddress: cmp.Or(options.HealthAddress, "0"), // "0" is nowhere
-		LeaderElection: options.LeaderElection, LeaderElectionID: leaseName, LeaderElectionNamespace: options.OwnNamespace, LeaderElectionReleaseOnCancel: true,
+		// "0" is nowhere
+		Metrics: server.Options{BindAddress: cmp.Or(options.MetricsAddress, "0")}, HealthProbeBindAddress: cmp.Or(options.HealthAddress, "0"),
+		LeaderElection: options.LeaderElection, LeaderElectionID: leaseName, LeaderElectionNamespace: options.OwnNamespace,
+		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
@@ -209,7 +212,8 @@ func (r *reconciler) watch(m manager.Manager) error {
 	b := builder.ControllerManagedBy(m).Named("tenants").WithLogConstructor(logConstructor(m.GetLogger(), "tenants")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &once,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)}).
-		Watches(&v1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
+		Watches(&v1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant),
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
 		Watches(&corev1.Namespace{}, r.namespaces(), builder.WithPredicates(ofTenants()))
 	for _, object := range watched() {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.ofObject), builder.WithPredicates(changedByOthers()))
@@ -228,13 +232,15 @@ func (r *reconciler) watch(m manager.Manager) error {
 func (p *pinner) watch(m manager.Manager) error {
 	once := true
 	b := builder.ControllerManagedBy(m).Named("mutation").WithLogConstructor(logConstructor(m.GetLogger(), "mutation")).
-		WithOptions(controller.Options{SkipNameValidation: &once, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)})
+		WithOptions(controller.Options{SkipNameValidation: &once,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)})
 	soon := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },
 		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },
 	}
-	for _, object := range []client.Object{&v1beta1.Tenant{}, &v1beta1.Store{}, &v1beta1.VerificationPolicy{}, &v1beta1.ClusterVerificationPolicy{}} {
+	for _, object := range []client.Object{&v1beta1.Tenant{}, &v1beta1.Store{}, &v1beta1.VerificationPolicy{},
+		&v1beta1.ClusterVerificationPolicy{}} {
 		b = b.Watches(object, soon, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending())))
 	}
 	if err := b.Watches(&corev1.Namespace{}, soon, builder.WithPredicates(ofTenants())).Complete(p); err != nil {

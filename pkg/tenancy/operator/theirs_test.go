@@ -15,8 +15,10 @@ import (
 
 // A team may write any label but the platform's, and any field manager.
 func TestWhatATeamLabelsWithAnotherTenantIsNothingToThatTenant(t *testing.T) {
-	forged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "forged", Labels: map[string]string{v1beta1.LabelTenant: "green"}, Finalizers: []string{"example.com/stay"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}}}
+	forged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "forged", Labels: map[string]string{v1beta1.LabelTenant: "green"},
+		Finalizers: []string{"example.com/stay"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1("{}")}}}}
 	c := fakeClient(t, interceptor.Funcs{}, namespaceOf("green", "green"), namespaceOf("blue", "blue"), forged)
 	e := New(c, Options{})
 	deletion, err := e.Delete(t.Context(), team("green"))

@@ -45,18 +45,22 @@ func applying(t *testing.T, refuse map[string]error, applied *[]string) intercep
 
 func TestNobodyGetsRightsWhereARestrictionFailed(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", errors.New("no"))
-	bindings := []string{"RoleBinding green/green-admins", "RoleBinding green/landwaiter-reference-reader", "RoleBinding web/green-admins", "RoleBinding web/green-developers"}
+	bindings := []string{"RoleBinding green/green-admins", "RoleBinding green/landwaiter-reference-reader", "RoleBinding web/green-admins",
+		"RoleBinding web/green-developers"}
 	for about, c := range map[string]struct {
 		refuse  string
 		err     error
 		want    []string // bindings that are made
 		reasons []policy.Reason
 	}{
-		"all restrictions are there":             {"", nil, bindings, nil},
-		"pod security of a namespace":            {"Namespace web", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied}},
-		"a network policy of a namespace":        {"NetworkPolicy web/default-deny", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
-		"the quota of a namespace":               {"ResourceQuota web/tenant", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
-		"a network policy of the home namespace": {"NetworkPolicy green/default-deny", forbidden, bindings[2:], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
+		"all restrictions are there":  {"", nil, bindings, nil},
+		"pod security of a namespace": {"Namespace web", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied}},
+		"a network policy of a namespace": {"NetworkPolicy web/default-deny", forbidden, bindings[:2],
+			[]policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
+		"the quota of a namespace": {"ResourceQuota web/tenant", forbidden, bindings[:2],
+			[]policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
+		"a network policy of the home namespace": {"NetworkPolicy green/default-deny", forbidden, bindings[2:],
+			[]policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
 		"registries without the template": {"TenantAllowedRegistries green", &meta.NoKindMatchError{}, nil,
 			[]policy.Reason{policy.ReasonNotInstalled, policy.ReasonUnfinished, policy.ReasonUnfinished, policy.ReasonUnfinished, policy.ReasonUnfinished}},
 		"registries whose template has just gone": {"TenantAllowedRegistries green", apierrors.NewNotFound(schema.GroupResource{}, ""), nil,
@@ -98,7 +102,8 @@ func TestWhoLosesRightsLosesThemThoughARestrictionFails(t *testing.T) {
 	there := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "green-admins",
 		Labels: map[string]string{v1beta1.LabelTenant: "green", v1beta1.LabelOwner: v1beta1.OwnerPlatform}}}
 	var applied []string
-	e := New(fakeClient(t, applying(t, map[string]error{"NetworkPolicy web/default-deny": refused}, &applied), namespaceOf("green", "green"), namespaceOf("green", "web"), there), Options{})
+	e := New(fakeClient(t, applying(t, map[string]error{"NetworkPolicy web/default-deny": refused}, &applied), namespaceOf("green", "green"),
+		namespaceOf("green", "web"), there), Options{})
 	_, err := e.Apply(t.Context(), tenant)
 	require.NoError(t, err)
 	require.Contains(t, applied, "RoleBinding web/green-admins")

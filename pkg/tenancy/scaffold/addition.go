@@ -62,7 +62,8 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 		return Added{}, err
 	}
 	if !found {
-		return Added{}, fmt.Errorf("%s has no %s: run landwaiter platform init %s first, or give --own for the team's own repository", a.Dir, SettingsFile, a.Dir)
+		return Added{}, fmt.Errorf("%s has no %s: run landwaiter platform init %s first, or give --own for the team's own repository", a.Dir,
+			SettingsFile, a.Dir)
 	}
 	if platform, err = platform.Complete(); err != nil {
 		return Added{}, err

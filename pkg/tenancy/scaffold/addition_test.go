@@ -25,14 +25,15 @@ func addition(t *testing.T, p Platform) Addition {
 	_, err = Write(dir, tree, WriteOptions{})
 	require.NoError(t, err)
 	put1(t, filepath.Dir(dir), "known_hosts", knownHosts)
-	return Addition{Dir: dir, Team: Team{Tenant: shop(t, "reconciler.source.url=ssh://git@github.com/example/shop")}, Read: func(file string) ([]*v1beta1.Tenant, error) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		var tenant v1beta1.Tenant
-		return []*v1beta1.Tenant{&tenant}, yaml.Unmarshal(text, &tenant)
-	}}
+	return Addition{Dir: dir, Team: Team{Tenant: shop(t, "reconciler.source.url=ssh://git@github.com/example/shop")},
+		Read: func(file string) ([]*v1beta1.Tenant, error) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			var tenant v1beta1.Tenant
+			return []*v1beta1.Tenant{&tenant}, yaml.Unmarshal(text, &tenant)
+		}}
 }
 
 func shop(t *testing.T, values ...string) *v1beta1.Tenant {
@@ -120,7 +121,8 @@ func TestNoKeyIsMadeForATreeThatSomebodyEdited(t *testing.T) {
 }
 
 // encryptedLogin is the login of team shop, as sops leaves it.
-const encryptedLogin = "apiVersion: v1\nkind: Secret\nmetadata: {name: git-auth, namespace: shop}\nstringData: {password: '" + sealedValue + "'}\nsops: {mac: '" + sealedValue + "'}\n"
+const encryptedLogin = "apiVersion: v1\nkind: Secret\nmetadata: {name: git-auth, namespace: shop}\nstringData: {password: '" + sealedValue +
+	"'}\nsops: {mac: '" + sealedValue + "'}\n"
 
 func TestAnEncryptedLoginIsKept(t *testing.T) {
 	a := addition(t, Platform{SOPSAge: recipient})
@@ -154,7 +156,8 @@ func TestATenantAddsToTheOneInTheTree(t *testing.T) {
 	a.Team.Tenant = shop(t, a.Settings.Values...)
 	_, err = a.Run(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, v1beta1.TenantSpec{HomeNamespace: "shop", Namespaces: []string{"shop-web", "shop-api"}, Isolation: v1beta1.TenantIsolation{Network: "Open"}}, there())
+	require.Equal(t, v1beta1.TenantSpec{HomeNamespace: "shop", Namespaces: []string{"shop-web", "shop-api"}, Isolation: v1beta1.TenantIsolation{Network: "Open"}},
+		there())
 
 	a.Whole = true
 	_, err = a.Run(t.Context())
@@ -168,19 +171,22 @@ func TestATenantAddsToTheOneInTheTree(t *testing.T) {
 }
 
 func TestALoginIsAKindAndAFile(t *testing.T) {
-	for value, want := range map[string]LoginOptions{"ssh=known_hosts": {Kind: "ssh", File: "known_hosts"}, "token=-": {Kind: "token", File: "-"}, "token=a=b": {Kind: "token", File: "a=b"}} {
+	for value, want := range map[string]LoginOptions{"ssh=known_hosts": {Kind: "ssh", File: "known_hosts"}, "token=-": {Kind: "token", File: "-"},
+		"token=a=b": {Kind: "token", File: "a=b"}} {
 		got, err := ParseLogin(value)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	for value, message := range map[string]string{"": "it must be ssh=KNOWN_HOSTS or token=FILE", "password=x": "it must be", "ssh": "as ssh-keyscan prints them", "ssh=": "as ssh-keyscan", "token": "a file with the token"} {
+	for value, message := range map[string]string{"": "it must be ssh=KNOWN_HOSTS or token=FILE", "password=x": "it must be", "ssh": "as ssh-keyscan prints them",
+		"ssh=": "as ssh-keyscan", "token": "a file with the token"} {
 		_, err := ParseLogin(value)
 		require.ErrorContains(t, err, message)
 	}
 }
 
 func TestAChartHasAURLAndAVersion(t *testing.T) {
-	for text, want := range map[string]Chart{"https://charts.example.com": {URL: "https://charts.example.com", Version: "*"}, "oci://registry.example.com/charts/web@1.2.3": {URL: "oci://registry.example.com/charts/web", Version: "1.2.3"},
+	for text, want := range map[string]Chart{"https://charts.example.com": {URL: "https://charts.example.com", Version: "*"},
+		"oci://registry.example.com/charts/web@1.2.3":  {URL: "oci://registry.example.com/charts/web", Version: "1.2.3"},
 		"oci://registry.example.com/charts/web@>=1 <2": {URL: "oci://registry.example.com/charts/web", Version: ">=1 <2"}} {
 		require.Equal(t, want, ParseChart(text))
 	}
@@ -229,9 +235,11 @@ func TestATeamsOwnRepositoryHasTheFoldersThatThePlatformApplies(t *testing.T) {
 		want     []string // in the team's own repository
 		none     string   // not in it
 	}{
-		"flux":   {Platform{Environments: []string{"dev", "live"}}, []string{"live"}, "tenants/base/shop/tenant.yaml", []string{"live/values.yaml"}, "dev"},
-		"groups": {Platform{Layout: LayoutGroups, Groups: []string{"a", "b"}, Clusters: []string{"a/one", "a/two", "b/three"}}, []string{"a"}, "tenants/base/shop/tenant.yaml", []string{"clusters/one/kustomization.yaml", "clusters/two/kustomization.yaml"}, "clusters/three"},
-		"arc":    {Platform{Layout: LayoutArc, Clusters: []string{"one", "two"}}, []string{"two"}, "clusters/two/shop/tenant.yaml", []string{"clusters/two/shop/kustomization.yaml"}, "clusters/one"},
+		"flux": {Platform{Environments: []string{"dev", "live"}}, []string{"live"}, "tenants/base/shop/tenant.yaml", []string{"live/values.yaml"}, "dev"},
+		"groups": {Platform{Layout: LayoutGroups, Groups: []string{"a", "b"}, Clusters: []string{"a/one", "a/two", "b/three"}}, []string{"a"},
+			"tenants/base/shop/tenant.yaml", []string{"clusters/one/kustomization.yaml", "clusters/two/kustomization.yaml"}, "clusters/three"},
+		"arc": {Platform{Layout: LayoutArc, Clusters: []string{"one", "two"}}, []string{"two"}, "clusters/two/shop/tenant.yaml",
+			[]string{"clusters/two/shop/kustomization.yaml"}, "clusters/one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := addition(t, c.platform)

@@ -24,9 +24,11 @@ func (c *checker) sources(at string, o *unstructured.Unstructured, present map[s
 		switch {
 		case name == "":
 		case !present[kind+" "+namespace+"/"+name]:
-			c.find("SourceMissing", at, "%s: %s names %s %s/%s, which is not there%s", identity(o), strings.Join(fields, "."), kind, namespace, name, sharedHint(namespace, name))
+			c.find("SourceMissing", at, "%s: %s names %s %s/%s, which is not there%s", identity(o), strings.Join(fields, "."), kind, namespace, name,
+				sharedHint(namespace, name))
 		case namespace != o.GetNamespace() && c.settings != nil && c.settings.Layout != LayoutDemo && !c.settings.SharedSource:
-			c.find("SourceForeign", at, "%s: %s names %s of namespace %s, which Flux's lockdown refuses: name a source in %s", identity(o), strings.Join(fields, "."), kind+" "+name, namespace, o.GetNamespace())
+			c.find("SourceForeign", at, "%s: %s names %s of namespace %s, which Flux's lockdown refuses: name a source in %s", identity(o),
+				strings.Join(fields, "."), kind+" "+name, namespace, o.GetNamespace())
 		}
 	}
 }
@@ -54,7 +56,8 @@ func (c *checker) allowedSources(all *closure) {
 		for _, o := range all.objects {
 			fields := prefixesFor(o.Unstructured)
 			url, _, _ := unstructured.NestedString(o.Object, "spec", "url")
-			if fields == nil || url == "" && o.GetKind() != "Bucket" || slices.ContainsFunc(excluded, func(pattern string) bool { return constraint.MatchesName(pattern, o.GetNamespace()) }) {
+			if fields == nil || url == "" && o.GetKind() != "Bucket" ||
+				slices.ContainsFunc(excluded, func(pattern string) bool { return constraint.MatchesName(pattern, o.GetNamespace()) }) {
 				continue
 			}
 			var prefixes []string
@@ -64,17 +67,23 @@ func (c *checker) allowedSources(all *closure) {
 			}
 			if o.GetKind() == "Bucket" {
 				if host, bucket := bucketOf(o.Unstructured); !listedBucket(prefixes, host, bucket) {
-					c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured), "%s: the bucket %s at %s is not in bucketEndpoints of constraint %s: run platform init with --set allowedSources=https://HOST/BUCKET/, or fetch from elsewhere",
+					c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured),
+						"%s: the bucket %s at %s is not in bucketEndpoints of constraint %s: run platform init with --set "+
+							"allowedSources=https://HOST/BUCKET/, or fetch from elsewhere",
 						identity(o.Unstructured), bucket, host, rule.GetName())
 				}
 				continue
 			}
 			switch below := func(prefix string) bool { return strings.HasPrefix(strings.TrimSuffix(url, "/")+"/", prefix) }; {
 			case !slices.ContainsFunc(prefixes, below):
-				c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured), "%s: spec.url %s is below no prefix of constraint %s (%s): run platform init with --set allowedSources=PREFIX, or fetch from elsewhere",
+				c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured),
+					"%s: spec.url %s is below no prefix of constraint %s (%s): run platform init with --set allowedSources=PREFIX, or fetch "+
+						"from elsewhere",
 					identity(o.Unstructured), url, rule.GetName(), strings.Join(fields, ", "))
 			case oddURL.MatchString(url):
-				c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured), "%s: spec.url %s has a part that servers may read differently, so constraint %s denies it: write it without %%, \\, ?, #, . and .., and at Azure DevOps with the ID of a project whose name has spaces",
+				c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured),
+					"%s: spec.url %s has a part that servers may read differently, so constraint %s denies it: write it without %%, \\, ?, #, . and .., "+
+						"and at Azure DevOps with the ID of a project whose name has spaces",
 					identity(o.Unstructured), url, rule.GetName())
 			}
 		}

@@ -72,7 +72,8 @@ func (c *checker) orphans() {
 			case textOf(document, "apiVersion") == "" || textOf(document, "kind") == "" || isKubeconfig(document):
 				continue
 			case textOf(document, "kind") == "FluxInstance":
-				c.find("NotApplied", name, "no kustomization names it, so Flux would delete what it applied before, and all of Flux with it: add it to the kustomization of its folder")
+				c.find("NotApplied", name, "no kustomization names it, so Flux would delete what it applied before, and all of Flux with it: add it "+
+					"to the kustomization of its folder")
 			default:
 				c.find("NotApplied", name, "no kustomization names it, so nothing applies it: add it to one, or remove it")
 			}

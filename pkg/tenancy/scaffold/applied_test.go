@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	goodRelease = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: app, namespace: apps}\nspec: {interval: 1m, serviceAccountName: dev-team, chart: {spec: {chart: app, sourceRef: {kind: HelmRepository, name: app}}}}\n"
+	goodRelease = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: app, namespace: apps}\nspec: {interval: 1m, serviceAccountName: " +
+		"dev-team, chart: {spec: {chart: app, sourceRef: {kind: HelmRepository, name: app}}}}\n"
 	kubeconfig1 = "apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\n"
 )
 

@@ -96,10 +96,12 @@ func (a App) checkChart() error {
 		return fmt.Errorf("--app-chart: %q cannot be used; give https://%s/%s.git", a.Chart.URL, scp[1], scp[2])
 	}
 	if !regexp.MustCompile(chartURL).MatchString(a.Chart.URL) {
-		return fmt.Errorf("--app-chart: %q cannot be used; give https://charts.example.com, oci://registry.example.com/charts/%s or https://git.example.com/%s.git", a.Chart.URL, a.Name, a.Name)
+		return fmt.Errorf("--app-chart: %q cannot be used; give https://charts.example.com, oci://registry.example.com/charts/%s or "+
+			"https://git.example.com/%s.git", a.Chart.URL, a.Name, a.Name)
 	}
 	if !isVersion(a.Chart.Version) {
-		return fmt.Errorf("--app-chart: %q is no version; give one, such as 1.2.0, or a range, such as 1.x. For another branch than main, edit spec.ref in the file of the source: it stays", a.Chart.Version)
+		return fmt.Errorf("--app-chart: %q is no version; give one, such as 1.2.0, or a range, such as 1.x. For another branch than main, edit "+
+			"spec.ref in the file of the source: it stays", a.Chart.Version)
 	}
 	return nil
 }
@@ -130,7 +132,8 @@ func (a App) aboutValues() string {
 func (team Team) inCluster(t *Tree, cluster, folder string, resources []string, patches []object) {
 	patches = slices.Concat(patches, team.keepNamespaces(), team.replaceBindings())
 	t.add(path.Join("clusters", cluster, folder, "kustomization.yaml"), kustomization("", resources, object{"patches": patches}))
-	t.Edits = append(t.Edits, Edit{Path: path.Join("clusters", cluster, "kustomization.yaml"), Resources: []string{folder}, Initial: tenantList()})
+	t.Edits = append(t.Edits,
+		Edit{Path: path.Join("clusters", cluster, "kustomization.yaml"), Resources: []string{folder}, Initial: tenantList()})
 }
 
 // release is the source and the HelmRelease of an application.
@@ -150,7 +153,8 @@ func (team Team) base(t *Tree) {
 	source, release := team.App.release("", "")
 	release["spec"].(object)["values"] = object{}
 	folder := path.Join("base-deployments", team.App.Name)
-	t.seed(path.Join(folder, team.App.Name+"-base-release.yaml"), document("Every tenant's "+team.App.Name+" begins with this.", source, release))
+	t.seed(path.Join(folder, team.App.Name+"-base-release.yaml"),
+		document("Every tenant's "+team.App.Name+" begins with this.", source, release))
 	t.seed(path.Join(folder, "kustomization.yaml"), kustomization("", []string{team.App.Name + "-base-release.yaml"}, nil))
 }
 

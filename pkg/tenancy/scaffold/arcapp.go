@@ -38,8 +38,11 @@ func (team *Team) keepApp(dir string, p Platform) error {
 		if err != nil {
 			return err
 		}
-		if app.Shared && !team.App.Shared && app.Name == team.App.Name && team.App.Chart.URL != "" && (len(team.only) == 0 || slices.Contains(clusters, e.place)) {
-			return &RefusedError{fmt.Sprintf("%s is an overlay of base-deployments/%s: give --shared, or first remove %s-patch.yaml and %s there, which patch that", folder, app.Name, app.Name, valuesFile)}
+		if app.Shared && !team.App.Shared && app.Name == team.App.Name && team.App.Chart.URL != "" &&
+			(len(team.only) == 0 || slices.Contains(clusters, e.place)) {
+			return &RefusedError{
+				fmt.Sprintf("%s is an overlay of base-deployments/%s: give --shared, or first remove %s-patch.yaml and %s there, which patch that",
+					folder, app.Name, app.Name, valuesFile)}
 		}
 		if len(team.only) == 0 {
 			clusters = addedTo(clusters, []string{e.place})
@@ -48,8 +51,10 @@ func (team *Team) keepApp(dir string, p Platform) error {
 			continue // StayWhereItIs refuses another application, and the base has the new chart
 		}
 		if slices.Contains(clusters, e.place) && !app.Shared && app.checkChart() != nil {
-			return &RefusedError{fmt.Sprintf("%s has a chart that --app-chart cannot describe (%s): run landwaiter platform scaffold %s %s --app %s --app-chart URL@VERSION; the file stays as it is",
-				path.Join(folder, app.Name+".yaml"), app.Chart.URL, dir, team.Tenant.Name, app.Name)}
+			return &RefusedError{
+				fmt.Sprintf("%s has a chart that --app-chart cannot describe (%s): run landwaiter platform scaffold %s %s --app %s --app-chart "+
+					"URL@VERSION; the file stays as it is",
+					path.Join(folder, app.Name+".yaml"), app.Chart.URL, dir, team.Tenant.Name, app.Name)}
 		}
 		kept[e.place] = app
 	}
@@ -78,7 +83,8 @@ func (team *Team) keep(clusters []string, kept map[string]App) error {
 	for _, cluster := range clusters {
 		app, ok := kept[cluster]
 		if !ok {
-			return &RefusedError{fmt.Sprintf("clusters have %s, and %s: give --app %s --app-chart URL@VERSION for %s", several[0], several[1], several[0].Name, cluster)}
+			return &RefusedError{fmt.Sprintf("clusters have %s, and %s: give --app %s --app-chart URL@VERSION for %s", several[0], several[1],
+				several[0].Name, cluster)}
 		}
 		team.Apps[cluster] = app
 	}
@@ -182,9 +188,11 @@ func helmOperator(name string, o *yaml.Node) string {
 		said += " " + textOf(metadata, "name")
 	}
 	if app == "" {
-		return fmt.Sprintf("%s is of the Helm Operator (%s), which nothing installs: remove it, or write it as helm.toolkit.fluxcd.io/v2", said, textOf(o, "apiVersion"))
+		return fmt.Sprintf("%s is of the Helm Operator (%s), which nothing installs: remove it, or write it as helm.toolkit.fluxcd.io/v2", said,
+			textOf(o, "apiVersion"))
 	}
-	return fmt.Sprintf("%s is of the Helm Operator (%s), which nothing installs: remove it, run landwaiter platform scaffold DIR TENANT --app %s%s --app-chart URL@VERSION, which writes it as helm.toolkit.fluxcd.io/v2, and move its values to the file that this names",
+	return fmt.Sprintf("%s is of the Helm Operator (%s), which nothing installs: remove it, run landwaiter platform scaffold DIR TENANT "+
+		"--app %s%s --app-chart URL@VERSION, which writes it as helm.toolkit.fluxcd.io/v2, and move its values to the file that this names",
 		said, textOf(o, "apiVersion"), app, shared)
 }
 

@@ -51,7 +51,8 @@ func TestASharedApplicationDoesNotBecomeAnotherUnasked(t *testing.T) {
 	_, err = a.Run(t.Context())
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
-	require.ErrorContains(t, err, "clusters/cluster1/app/shop is an overlay of base-deployments/app: give --shared, or first remove app-patch.yaml and values-own.yaml there")
+	require.ErrorContains(t, err, "clusters/cluster1/app/shop is an overlay of base-deployments/app: give --shared, or first remove app-patch.yaml and "+
+		"values-own.yaml there")
 	require.Equal(t, before, kept(t, a.Dir))
 	for _, name := range []string{"app-patch.yaml", "values-own.yaml"} {
 		require.NoError(t, os.Remove(filepath.Join(a.Dir, "clusters/cluster1/app/shop", name)))
@@ -131,11 +132,14 @@ func TestARepositoryOfTheDocumentOnArcSaysWhatIsOfTheHelmOperator(t *testing.T) 
 	left, err := p.LeftOvers(dir)
 	require.NoError(t, err)
 	require.Len(t, left, 5)
-	require.Contains(t, left[0], "base-deployments/app2/app2-base-release.yaml: HelmRelease app2 is of the Helm Operator (helm.fluxcd.io/v1), which nothing installs: remove it, run landwaiter platform scaffold DIR TENANT --app app2 --shared --app-chart URL@VERSION")
-	require.Contains(t, left[1], "azure-arc/policy-addon.yaml: HelmRelease policy-addon is of the Helm Operator (helm.fluxcd.io/v1), which nothing installs: remove it, or write it")
+	require.Contains(t, left[0], "base-deployments/app2/app2-base-release.yaml: HelmRelease app2 is of the Helm Operator (helm.fluxcd.io/v1), which nothing "+
+		"installs: remove it, run landwaiter platform scaffold DIR TENANT --app app2 --shared --app-chart URL@VERSION")
+	require.Contains(t, left[1], "azure-arc/policy-addon.yaml: HelmRelease policy-addon is of the Helm Operator (helm.fluxcd.io/v1), which nothing installs: "+
+		"remove it, or write it")
 	require.Contains(t, left[3], "clusters/cluster1/app2/tenant2/app2-patch.yaml: HelmRelease app2")
 
-	a := Addition{Dir: dir, Team: Team{Tenant: alone("tenant2"), App: App{Name: "app2", Shared: true, Chart: ParseChart("https://charts.example.com")}}, Write: WriteOptions{Force: true}}
+	a := Addition{Dir: dir, Team: Team{Tenant: alone("tenant2"), App: App{Name: "app2", Shared: true, Chart: ParseChart("https://charts.example.com")}},
+		Write: WriteOptions{Force: true}}
 	_, err = a.Run(t.Context())
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused, "the base stays as it is, so the tenant would be a patch of what nothing applies")

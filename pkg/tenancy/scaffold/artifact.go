@@ -134,7 +134,8 @@ func (c *checker) followArtifacts(all *closure) {
 				followed[a] = ok
 				continue
 			}
-			c.report(resource.Note, "NotFollowed", c.of(k.folder, k.Unstructured), "%s: what %s copies for it is not a folder of this tree as it is, so it was not followed, and what it applies was not checked",
+			c.report(resource.Note, "NotFollowed", c.of(k.folder, k.Unstructured),
+				"%s: what %s copies for it is not a folder of this tree as it is, so it was not followed, and what it applies was not checked",
 				identity(k.Unstructured), identity(a.Unstructured))
 		}
 	}

@@ -58,7 +58,8 @@ func TestArtifactsOfTheTreeAreFollowed(t *testing.T) {
 
 func TestAnArtifactThatIsNoFolderOfTheTreeIsANote(t *testing.T) {
 	for name, c := range map[string]struct{ target, copies, want string }{
-		"another layout":     {"./staging", `{from: "@monorepo/apps/base/**", to: "@artifact/lib/"}, {from: "@monorepo/apps/staging/**", to: "@artifact/staging/"}`, "NotFollowed"},
+		"another layout": {"./staging", `{from: "@monorepo/apps/base/**", to: "@artifact/lib/"}, {from: "@monorepo/apps/staging/**", to: "@artifact/staging/"}`,
+			"NotFollowed"},
 		"single files":       {"./", `{from: "@monorepo/apps/base/*.yaml", to: "@artifact/"}, {from: "@monorepo/apps/staging/**", to: "@artifact/"}`, "NotFollowed"},
 		"parts are left out": {"./staging", `{from: "@monorepo/apps/**", to: "@artifact/", exclude: ["base/**"]}`, "NotFollowed"},
 		"of two sources":     {"./staging", copyApps + `, {from: "@other/more/**", to: "@artifact/more/"}`, "NotFollowed"},
@@ -71,7 +72,8 @@ func TestAnArtifactThatIsNoFolderOfTheTreeIsANote(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, report.Findings, 1, "%+v", report.Findings)
 			require.Equal(t, c.want, report.Findings[0].ID)
-			require.Equal(t, "Kustomization flux-system/apps: what ArtifactGenerator flux-system/flux-system copies for it is not a folder of this tree as it is, so it was not followed, and what it applies was not checked", report.Findings[0].Message)
+			require.Equal(t, "Kustomization flux-system/apps: what ArtifactGenerator flux-system/flux-system copies for it is not a folder of this tree as it is, so "+
+				"it was not followed, and what it applies was not checked", report.Findings[0].Message)
 		})
 	}
 }

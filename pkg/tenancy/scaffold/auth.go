@@ -63,7 +63,9 @@ func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 	} else {
 		// Without a key, anybody could impersonate the Git host.
 		if _, _, _, _, _, err := ssh.ParseKnownHosts(l.KnownHosts); err != nil {
-			return nil, "", fmt.Errorf("--git-auth: the file has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host publishes: %w", err)
+			return nil, "",
+				fmt.Errorf("--git-auth: the file has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host "+
+					"publishes: %w", err)
 		}
 		private, public, err := newKey(l.Host, l.Namespace+"/"+l.Name)
 		if err != nil {
@@ -72,7 +74,8 @@ func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 		content["identity"], content["identity.pub"], content["known_hosts"] = private, public, string(l.KnownHosts)
 		deployKey = strings.TrimSpace(public)
 	}
-	return []byte(encode(object{"apiVersion": "v1", "kind": "Secret", "metadata": named(l.Namespace, l.Name), "stringData": content})), deployKey, nil
+	return []byte(encode(object{"apiVersion": "v1", "kind": "Secret", "metadata": named(l.Namespace, l.Name), "stringData": content})),
+		deployKey, nil
 }
 
 // KnowsHost refuses a file of known hosts without a key of a repository's host.
@@ -100,11 +103,13 @@ func KnowsHost(file, repository string) error {
 		return nil
 	}
 	host := knownhosts.Normalize(address)
-	return fmt.Errorf("%s has no key of %s, so Flux could not read %s: add what ssh-keyscan prints for this host, and compare it with what the host publishes", file, host, repository)
+	return fmt.Errorf("%s has no key of %s, so Flux could not read %s: add what ssh-keyscan prints for this host, and compare it with what "+
+		"the host publishes", file, host, repository)
 }
 
 // onlyRSA matches the hosts of Azure DevOps and AWS CodeCommit, which take no other keys.
-var onlyRSA = regexp.MustCompile(`^(ssh\.dev\.azure\.com|([a-z0-9-]+\.)?vs-ssh\.visualstudio\.com|git-codecommit(-fips)?\.[a-z0-9-]+\.amazonaws\.com(\.cn)?)$`)
+var onlyRSA = regexp.MustCompile(`^(ssh\.dev\.azure\.com|([a-z0-9-]+\.)?vs-ssh\.visualstudio\.com|` +
+	`git-codecommit(-fips)?\.[a-z0-9-]+\.amazonaws\.com(\.cn)?)$`)
 
 func newKey(host, comment string) (private, public string, err error) {
 	var privateKey crypto.Signer
@@ -236,7 +241,8 @@ func (c *checker) kubeconfig(name string, document *yaml.Node) {
 		for _, login := range logins {
 			for _, secret := range []string{"token", "password", "client-key-data", "access-token", "id-token", "refresh-token", "client-secret"} {
 				if value := textOf(login, secret); value != "" && !sealed.MatchString(value) {
-					c.find("PlainTextKey", name, "it is a kubeconfig with the %s of %s in plain text: take it out of the tree and its history, and make a new one", secret, cmp.Or(textOf(entry, "name"), "a user"))
+					c.find("PlainTextKey", name, "it is a kubeconfig with the %s of %s in plain text: take it out of the tree and its history, and "+
+						"make a new one", secret, cmp.Or(textOf(entry, "name"), "a user"))
 				}
 			}
 		}
@@ -283,7 +289,8 @@ func (c *checker) generated(file, folder string, k types.Kustomization) {
 		}
 		if plain {
 			c.plain[generator.Name] = true
-			c.find("PlainTextSecret", file, "secretGenerator makes a Secret in plain text: encrypt its files with sops, or keep them out of the tree")
+			c.find("PlainTextSecret", file, "secretGenerator makes a Secret in plain text: encrypt its files with sops, or keep them "+
+				"out of the tree")
 		}
 	}
 }
@@ -341,7 +348,8 @@ func (c *checker) opened(folder string, objects []*unstructured.Unstructured) {
 			values, _ := o.Object[part].(map[string]any)
 			for key, value := range values {
 				if !concealed(key, value) {
-					c.find("PlainTextSecret", c.at(folder), "%s: what it builds is a Secret in plain text: encrypt the value %s with sops in the file of the Secret", identity(o), key)
+					c.find("PlainTextSecret", c.at(folder), "%s: what it builds is a Secret in plain text: encrypt the value %s with sops in the file "+
+						"of the Secret", identity(o), key)
 				}
 			}
 		}

@@ -53,7 +53,8 @@ func TestATokenLoginHasTheTokenAlone(t *testing.T) {
 
 func TestAzureDevOpsAndCodeCommitGetAKeyThatTheyTake(t *testing.T) {
 	for host, want := range map[string]string{
-		"ssh.dev.azure.com": ssh.KeyAlgoRSA, "git-codecommit.eu-west-1.amazonaws.com": ssh.KeyAlgoRSA, "github.com": ssh.KeyAlgoED25519, "ssh.dev.azure.com.example.com": ssh.KeyAlgoED25519,
+		"ssh.dev.azure.com": ssh.KeyAlgoRSA, "git-codecommit.eu-west-1.amazonaws.com": ssh.KeyAlgoRSA, "github.com": ssh.KeyAlgoED25519,
+		"ssh.dev.azure.com.example.com": ssh.KeyAlgoED25519,
 	} {
 		secret, key, err := NewLogin(Login{Namespace: "a", Name: "git-auth", Host: host, KnownHosts: []byte(knownHosts)})
 		require.NoError(t, err)
@@ -69,11 +70,13 @@ func TestAzureDevOpsAndCodeCommitGetAKeyThatTheyTake(t *testing.T) {
 			require.Equal(t, 4096, key.N.BitLen())
 		}
 	}
-	for _, host := range []string{"vs-ssh.visualstudio.com", "org.vs-ssh.visualstudio.com", "git-codecommit-fips.us-east-1.amazonaws.com", "git-codecommit.cn-north-1.amazonaws.com.cn"} {
+	for _, host := range []string{"vs-ssh.visualstudio.com", "org.vs-ssh.visualstudio.com", "git-codecommit-fips.us-east-1.amazonaws.com",
+		"git-codecommit.cn-north-1.amazonaws.com.cn"} {
 		require.Regexp(t, onlyRSA, host)
 	}
 	source := &v1beta1.TenantSource{URL: "ssh://git@SSH.dev.azure.com:22/v3/org/project/repo"}
-	login, err := LoginOptions{Kind: "ssh", File: knownHostsFile(t)}.read(&Team{Tenant: &v1beta1.Tenant{Spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Source: source}}}}, "git-auth")
+	login, err := LoginOptions{Kind: "ssh",
+		File: knownHostsFile(t)}.read(&Team{Tenant: &v1beta1.Tenant{Spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Source: source}}}}, "git-auth")
 	require.ErrorContains(t, err, "has no key of SSH.dev.azure.com")
 	require.Equal(t, "SSH.dev.azure.com", login.Host)
 }
@@ -96,7 +99,8 @@ func TestATokenMayNameItsUser(t *testing.T) {
 }
 
 func TestRefusesLoginsThatAnybodyCouldAnswer(t *testing.T) {
-	for name, login := range map[string]Login{"no known hosts": {}, "words": {KnownHosts: []byte("github.com\n")}, "two words as token": {Token: []byte("a b")}, "empty token": {Token: []byte("\n")}, "user without token": {Token: []byte("me:")}, "token without user": {Token: []byte(":x")}} {
+	for name, login := range map[string]Login{"no known hosts": {}, "words": {KnownHosts: []byte("github.com\n")}, "two words as token": {Token: []byte("a b")},
+		"empty token": {Token: []byte("\n")}, "user without token": {Token: []byte("me:")}, "token without user": {Token: []byte(":x")}} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := NewLogin(login)
 			require.Error(t, err)
@@ -179,7 +183,8 @@ func TestALoginOfTheTreeIsReadOnlyIfItIsEncrypted(t *testing.T) {
 	text, err := ReadEncrypted(dir, "sealed.yaml")
 	require.NoError(t, err)
 	require.Equal(t, sealedSecret(sealedValue, sealedValue), text)
-	for name, says := range map[string]string{"plain.yaml": "plain text", "link.yaml": "not a regular file", "../" + filepath.Base(elsewhere) + "/sealed.yaml": "escapes"} {
+	for name, says := range map[string]string{"plain.yaml": "plain text", "link.yaml": "not a regular file",
+		"../" + filepath.Base(elsewhere) + "/sealed.yaml": "escapes"} {
 		_, err := ReadEncrypted(dir, name)
 		require.ErrorContains(t, err, says)
 	}

@@ -18,7 +18,8 @@ func (p Platform) arc(t *Tree) {
 		t.add(path.Join(folder, "platform", "tenants.yaml"), document("Tenants wait for what restricts them.",
 			p.tenantsStep("./"+folder, nil).object()))
 		t.seed(path.Join(folder, "kustomization.yaml"), tenantList())
-		t.Files = append(t.Files, File{Path: path.Join("arc", cluster+"-policy-assignment.json"), Text: assignment(cluster), Seed: true, Bare: true})
+		t.Files = append(t.Files,
+			File{Path: path.Join("arc", cluster+"-policy-assignment.json"), Text: assignment(cluster), Seed: true, Bare: true})
 	}
 	t.Bare = append(t.Bare, "arc/*-policy-assignment.json")
 	t.Files = append(t.Files, File{Path: "arc/parameters.json", Text: arcParameters, Seed: true, Bare: true})
@@ -196,9 +197,11 @@ func assignment(cluster string) string {
 				"properties": object{"displayName": "Clusters of this group watch clusters/" + cluster,
 					"policyDefinitionId": "[variables('policies')[parameters('login')]]",
 					"parameters":         "[union(variables('watch'), variables('logins')[parameters('login')])]"}},
-			{"type": "Microsoft.Authorization/roleAssignments", "apiVersion": "2022-04-01", "name": fmt.Sprintf("[guid(resourceGroup().id, '%s')]", cluster),
+			{"type": "Microsoft.Authorization/roleAssignments", "apiVersion": "2022-04-01",
+				"name":      fmt.Sprintf("[guid(resourceGroup().id, '%s')]", cluster),
 				"dependsOn": []string{"[" + id + "]"},
-				"properties": object{"roleDefinitionId": fmt.Sprintf("[subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '%s')]", contributorRole),
+				"properties": object{"roleDefinitionId": fmt.Sprintf("[subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '%s')]",
+					contributorRole),
 					"principalType": "ServicePrincipal",
 					"principalId":   fmt.Sprintf("[reference(%s, '%s', 'full').identity.principalId]", id, assignmentVersion)}},
 		},

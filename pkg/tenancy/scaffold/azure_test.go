@@ -59,7 +59,8 @@ func TestTheAssignmentAlsoFetchesPrivateRepositories(t *testing.T) {
 		Parameters map[string]struct{ Value string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(content(t, dir, "arc/parameters.json")), &given))
-	require.ElementsMatch(t, slices.Collect(maps.Keys(template.Parameters)), slices.Collect(maps.Keys(given.Parameters)), "Azure refuses one that the template does not have")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(template.Parameters)), slices.Collect(maps.Keys(given.Parameters)),
+		"Azure refuses one that the template does not have")
 	require.Empty(t, given.Parameters["repositoryUrl"].Value)
 	require.Nil(t, template.Parameters["repositoryUrl"].DefaultValue, "nobody knows it but the platform")
 	require.Equal(t, 1, template.Parameters["repositoryUrl"].MinLength)
@@ -75,9 +76,10 @@ func TestTheAssignmentAlsoFetchesPrivateRepositories(t *testing.T) {
 		own      []string // parameters that only this policy has
 		fromText string   // the one that names the secret
 	}{
-		"none":  {"83ea2fd1-9eaf-2f6d-f672-cd7b2ac798f6", nil, ""},
-		"ssh":   {"9e980dca-f3e1-8da3-6717-ad37b1ca6b27", []string{"keyVaultName", "keyVaultSecretName", "repositorySshKnownHosts"}, "keyVaultSecretName"},
-		"https": {"bf1a31be-3b79-5ba8-c9e0-9a8c9ad9f749", []string{"keyVaultName", "httpsKeyKeyVaultSecretName", "repositoryHttpsUser"}, "httpsKeyKeyVaultSecretName"},
+		"none": {"83ea2fd1-9eaf-2f6d-f672-cd7b2ac798f6", nil, ""},
+		"ssh":  {"9e980dca-f3e1-8da3-6717-ad37b1ca6b27", []string{"keyVaultName", "keyVaultSecretName", "repositorySshKnownHosts"}, "keyVaultSecretName"},
+		"https": {"bf1a31be-3b79-5ba8-c9e0-9a8c9ad9f749", []string{"keyVaultName", "httpsKeyKeyVaultSecretName", "repositoryHttpsUser"},
+			"httpsKeyKeyVaultSecretName"},
 	} {
 		require.Equal(t, "/providers/Microsoft.Authorization/policyDefinitions/"+want.policy, template.Variables.Policies[login])
 		own := template.Variables.Logins[login]
@@ -102,7 +104,8 @@ func TestTheWorkflowDeploysTheAssignmentOfEachCluster(t *testing.T) {
 	require.NoError(t, err, output)
 	want := ""
 	for _, cluster := range p.Clusters {
-		want += fmt.Sprintf("az deployment group create --name flux-%s --resource-group %[1]s --template-file arc/%[1]s-policy-assignment.json --parameters @arc/parameters.json\n", cluster)
+		want += fmt.Sprintf("az deployment group create --name flux-%s --resource-group %[1]s --template-file arc/%[1]s-policy-assignment.json --parameters "+
+			"@arc/parameters.json\n", cluster)
 	}
 	require.Equal(t, want, r.calls(t))
 
@@ -131,7 +134,8 @@ func TestTheAssignmentOfAClusterThatIsGoneIsNamedAndNotDeployed(t *testing.T) {
 	r := newRunner(t, dir, map[string]string{"az": ""})
 	output, err := r.run(t, "assign.yaml")
 	require.NoError(t, err, output)
-	require.Contains(t, output, "::warning::arc/cluster1-policy-assignment.json: there is no folder clusters/cluster1: delete the file, and its assignment in Azure\n")
+	require.Contains(t, output, "::warning::arc/cluster1-policy-assignment.json: there is no folder clusters/cluster1: delete the file, and its "+
+		"assignment in Azure\n")
 	require.NotContains(t, r.calls(t), "cluster1")
 	require.Contains(t, r.calls(t), "flux-cluster2")
 }

@@ -30,7 +30,8 @@ type Bootstrap struct {
 func (b Bootstrap) Manifest() (string, error) {
 	switch {
 	case b.URL == "":
-		return "", errors.New("--git-url is required: the repository that tenants share, such as https://github.com/example/flux-multitenant-demo")
+		return "",
+			errors.New("--git-url is required: the repository that tenants share, such as https://github.com/example/flux-multitenant-demo")
 	case !regexp.MustCompile(`^(https|ssh)://[^@ ]+$|^ssh://[A-Za-z0-9._-]+@[^@ ]+$`).MatchString(b.URL):
 		return "", fmt.Errorf("--git-url is %q: begin the URL with https:// or ssh://, and leave out credentials%s", b.URL, sshHint(b.URL))
 	case b.Branch == "" || strings.ContainsAny(b.Branch, " \n"):
@@ -57,7 +58,8 @@ func (b Bootstrap) source() object {
 	if len(b.IgnorePaths) > 0 {
 		spec["ignore"] = strings.Join(b.IgnorePaths, "\n")
 	}
-	return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": named(fluxNamespace, "default"), "spec": spec}
+	return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+		"metadata": named(fluxNamespace, "default"), "spec": spec}
 }
 
 // lockedDown builds the components with the lockdown, as Flux does in a tree.
@@ -89,7 +91,9 @@ func (b Bootstrap) lockedDown() ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("lock Flux down: %s; give what flux install --export prints, as it is", strings.Join(missing, ", "))
 		}
 		if slices.Contains(argumentsOf(o), "--watch-all-namespaces=false") {
-			return nil, fmt.Errorf("%s has --watch-all-namespaces=false, so Flux would do nothing for tenants: run flux install --watch-all-namespaces=true --export", identity(o))
+			return nil,
+				fmt.Errorf("%s has --watch-all-namespaces=false, so Flux would do nothing for tenants: run flux install "+
+					"--watch-all-namespaces=true --export", identity(o))
 		}
 	}
 	if !installed {

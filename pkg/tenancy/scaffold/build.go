@@ -82,7 +82,8 @@ func (c *checker) fill(b *built, folder string) error {
 		c.find("TooLarge", c.at(folder), "it includes more than %d objects, counted as often as they are included: it is not built", c.maxBuilt)
 		return nil
 	case c.read+weight > maxBuilds:
-		c.find("TooLarge", c.at(folder), "all kustomizations together include more than %d objects, counted as often as they are included: it is not built", maxBuilds)
+		c.find("TooLarge", c.at(folder), "all kustomizations together include more than %d objects, counted as often as they are included: it "+
+			"is not built", maxBuilds)
 		return nil
 	}
 	c.read += weight

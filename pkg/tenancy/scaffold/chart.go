@@ -171,7 +171,8 @@ func (c Chart) preReleases() string {
 
 // stableOnly reports whether the version is a range without pre-releases.
 func (c Chart) stableOnly() bool {
-	return c.Version != "*" && c.Version != "" && !exactVersion.MatchString(c.Version) && !regexp.MustCompile(`[0-9xX*]-[0-9A-Za-z]`).MatchString(c.Version)
+	return c.Version != "*" && c.Version != "" && !exactVersion.MatchString(c.Version) &&
+		!regexp.MustCompile(`[0-9xX*]-[0-9A-Za-z]`).MatchString(c.Version)
 }
 
 var (
@@ -206,9 +207,12 @@ func (c *checker) chartSources(all *closure) {
 		}
 		fix := "set spec.ref.digest or spec.verify"
 		if name := o.GetName(); name == "gatekeeper" || name == "landwaiter" {
-			fix = fmt.Sprintf("run platform init with --set %s.version=VERSION --set %s.digest=DIGEST, as helm push prints it, or with --set %s.verify.secret=SECRET", name, name, name)
+			fix = fmt.Sprintf("run platform init with --set %s.version=VERSION --set %s.digest=DIGEST, as helm push prints it, or with --set "+
+				"%s.verify.secret=SECRET", name, name, name)
 		}
-		c.report(resource.Warning, "ChartNotVerified", c.of(o.folder, o.Unstructured), "%s: anybody who can write to the registry can replace the chart, which Flux installs with all permissions: %s", identity(o.Unstructured), fix)
+		c.report(resource.Warning, "ChartNotVerified", c.of(o.folder, o.Unstructured),
+			"%s: anybody who can write to the registry can replace the chart, which Flux installs with all permissions: %s",
+			identity(o.Unstructured), fix)
 	}
 }
 

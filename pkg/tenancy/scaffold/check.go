@@ -76,7 +76,8 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 		given = append(given, c.loose()...)
 	}
 	if len(given) == 0 && len(clusters) == 0 {
-		c.find("NothingToCheck", ".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
+		c.find("NothingToCheck", ".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, "+
+			"or a team's repository")
 	}
 	report := CheckReport{Clusters: []string{}}
 	for _, cluster := range clusters {
@@ -123,7 +124,8 @@ func (c *checker) partOfTree(dir string) bool {
 	if err != nil || parent == "" {
 		return false
 	}
-	c.report(resource.Warning, "NoClusterFollowed", ".", "this folder is a part of the platform's repository %s, so no cluster was followed, and most was not checked: run landwaiter platform check %s", parent, parent)
+	c.report(resource.Warning, "NoClusterFollowed", ".", "this folder is a part of the platform's repository %s, so no cluster was "+
+		"followed, and most was not checked: run landwaiter platform check %s", parent, parent)
 	return true
 }
 
@@ -141,8 +143,10 @@ func newChecker(o CheckOptions) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checker{files: map[string][]byte{}, memory: newMemory(), ignores: map[string]string{}, defined: map[string]bool{}, bad: map[string]bool{}, findings: map[resource.Finding]bool{},
-		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, changed: map[string]map[string]*built{}, reached: map[string]bool{}, patched: map[string]bool{},
+	return &checker{files: map[string][]byte{}, memory: newMemory(), ignores: map[string]string{}, defined: map[string]bool{},
+		bad: map[string]bool{}, findings: map[resource.Finding]bool{},
+		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{},
+		changed: map[string]map[string]*built{}, reached: map[string]bool{}, patched: map[string]bool{},
 		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }
 
@@ -172,7 +176,8 @@ func hidden(name string) bool {
 // of returns the file of a built object: the one below the folder, or the only one, with its
 // kind and name that is not a patch; else the kustomization.
 func (c *checker) of(folder string, o *unstructured.Unstructured) string {
-	candidates := slices.DeleteFunc(slices.Clone(c.places[o.GetKind()+" "+o.GetName()]), func(name string) bool { return path.Base(name) == valuesFile || c.patched[name] })
+	candidates := slices.DeleteFunc(slices.Clone(c.places[o.GetKind()+" "+o.GetName()]),
+		func(name string) bool { return path.Base(name) == valuesFile || c.patched[name] })
 	near := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return !within(name, folder) })
 	switch {
 	case len(near) == 1:

@@ -59,7 +59,8 @@ func kustomize(fields string) string {
 
 func TestPlaintextSecretsAreRefused(t *testing.T) {
 	for name, c := range map[string]wrong{
-		"Secret that no kustomization names": {func(t *testing.T, dir string) { put1(t, dir, "notes/login.yaml", plainSecret) }, "notes/login.yaml", "a Secret in plain text"},
+		"Secret that no kustomization names": {func(t *testing.T, dir string) { put1(t, dir, "notes/login.yaml", plainSecret) }, "notes/login.yaml",
+			"a Secret in plain text"},
 		"Secret in a list": {func(t *testing.T, dir string) {
 			put1(t, dir, "notes/l.yaml", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a: YQ==}}\n")
 		}, "notes/l.yaml", "a Secret in plain text"},
@@ -72,7 +73,8 @@ func TestPlaintextSecretsAreRefused(t *testing.T) {
 		"Secret that looks encrypted": {func(t *testing.T, dir string) {
 			put1(t, dir, "notes/l.yaml", sealedSecret("ENC[not really]", sealedValue))
 		}, "notes/l.yaml", "a Secret in plain text"},
-		"Secret whose sum is missing": {func(t *testing.T, dir string) { put1(t, dir, "notes/l.yaml", sealedSecret(sealedValue, "none")) }, "notes/l.yaml", "without the sum of sops"},
+		"Secret whose sum is missing": {func(t *testing.T, dir string) { put1(t, dir, "notes/l.yaml", sealedSecret(sealedValue, "none")) }, "notes/l.yaml",
+			"without the sum of sops"},
 		"Secret by an anchor": {func(t *testing.T, dir string) {
 			put1(t, dir, "notes/l.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: &x {a: b}}\ndata: *x\n")
 		}, "notes/l.yaml", "a Secret in plain text"},
@@ -93,11 +95,13 @@ func TestPlaintextSecretsAreRefused(t *testing.T) {
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	const staging = "clusters/staging/"
 	flux := func(name, spec string) string {
-		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: flux-system}\nspec: {interval: 1m, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, " + spec + "}\n"
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name +
+			", namespace: flux-system}\nspec: {interval: 1m, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, " + spec + "}\n"
 	}
 	for name, c := range map[string]wrong{
 		"symbolic link": {func(t *testing.T, dir string) { require.NoError(t, os.Symlink("/etc", filepath.Join(dir, "etc"))) }, "etc", "it is a symbolic link"},
-		"empty list":    {func(t *testing.T, dir string) { put1(t, dir, "x/kustomization.yaml", kustomize("resources:\n")) }, "x/kustomization.yaml", "for an empty list, write resources: []"},
+		"empty list": {func(t *testing.T, dir string) { put1(t, dir, "x/kustomization.yaml", kustomize("resources:\n")) }, "x/kustomization.yaml",
+			"for an empty list, write resources: []"},
 		"object twice in a build": {func(t *testing.T, dir string) {
 			put1(t, dir, "x/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 			put1(t, dir, "x/kustomization.yaml", kustomize("resources: [a.yaml]\n"))
@@ -105,13 +109,15 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"large file": {func(t *testing.T, dir string) {
 			put1(t, dir, "big.yaml", strings.Repeat("# a line of text\n", maxFileBytes/16))
 		}, "big.yaml", "more than 4 MiB"},
-		"deep folders":   {func(t *testing.T, dir string) { put1(t, dir, strings.Repeat("a/", 40)+"x.yaml", "a: b\n") }, strings.TrimSuffix(strings.Repeat("a/", 34), "/"), "folders deep"},
+		"deep folders": {func(t *testing.T, dir string) { put1(t, dir, strings.Repeat("a/", 40)+"x.yaml", "a: b\n") },
+			strings.TrimSuffix(strings.Repeat("a/", 34), "/"), "folders deep"},
 		"billion laughs": {func(t *testing.T, dir string) { put1(t, dir, "bomb.yaml", laughs()) }, "bomb.yaml", "once its aliases are expanded"},
 		"billion laughs in a file of another name": {func(t *testing.T, dir string) {
 			put1(t, dir, "x/bomb.txt", laughs())
 			put1(t, dir, "x/kustomization.yaml", kustomize("resources: [bomb.txt]\n"))
 		}, "x/bomb.txt", "once its aliases are expanded"},
-		"Secret in a file of another name": {func(t *testing.T, dir string) { put1(t, dir, "notes/login.yaml.bak", plainSecret) }, "notes/login.yaml.bak", "a Secret in plain text"},
+		"Secret in a file of another name": {func(t *testing.T, dir string) { put1(t, dir, "notes/login.yaml.bak", plainSecret) }, "notes/login.yaml.bak",
+			"a Secret in plain text"},
 		"deep nesting": {func(t *testing.T, dir string) {
 			put1(t, dir, "bomb.yaml", "a: "+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+"\n")
 		}, "bomb.yaml", "once its aliases are expanded"},
@@ -171,7 +177,8 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		},
 			"clusters/staging/tenants.yaml", "spec.dependsOn names Kustomization flux-system/policies2, which is not there"},
 		"steps in a circle": {func(t *testing.T, dir string) {
-			put1(t, dir, staging+"x.yaml", flux("x", "path: ./tenants, dependsOn: [{name: y}], serviceAccountName: a")+"---\n"+flux("y", "path: ./apps, dependsOn: [{name: x}], serviceAccountName: a"))
+			put1(t, dir, staging+"x.yaml", flux("x", "path: ./tenants, dependsOn: [{name: y}], serviceAccountName: a")+"---\n"+
+				flux("y", "path: ./apps, dependsOn: [{name: x}], serviceAccountName: a"))
 		}, "clusters/staging", "goes in a circle, so none of these is ever applied: Kustomization flux-system/x, Kustomization flux-system/y"},
 		"path that is not there": {func(t *testing.T, dir string) {
 			rewrite(t, dir, staging+"tenants.yaml", "path: ./tenants/staging", "path: ./tenants/stagin")
@@ -213,7 +220,9 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			rewrite(t, dir, "clusters/staging/flux-system/kustomization.yaml", "components:\n- ../../../components/flux-lockdown\n", "")
 		}, "clusters/staging/flux-system/kustomization.yaml", "Flux is not locked down: helm-controller lacks --no-cross-namespace-refs=true"},
 		"lockdown taken back": {func(t *testing.T, dir string) {
-			rewrite(t, dir, "clusters/staging/flux-system/kustomization.yaml", "resources:", "patches:\n- target: {kind: Deployment}\n  patch: |\n    - op: add\n      path: /spec/template/spec/containers/0/args/-\n      value: --no-cross-namespace-refs=false\nresources:")
+			rewrite(t, dir, "clusters/staging/flux-system/kustomization.yaml", "resources:",
+				"patches:\n- target: {kind: Deployment}\n  patch: |\n    - op: add\n      path: /spec/template/spec/containers/0/args/-\n      value: "+
+					"--no-cross-namespace-refs=false\nresources:")
 		}, "clusters/staging/flux-system/kustomization.yaml", "has --no-cross-namespace-refs twice, and the last one counts"},
 	} {
 		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
@@ -240,7 +249,9 @@ func small(t *testing.T) string {
 	t.Helper()
 	files, ok := written.Load("small")
 	if !ok {
-		files = kept(t, light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t)))
+		files = kept(t,
+			light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}},
+				teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t)))
 		written.Store("small", files)
 	}
 	dir := folder(t)
@@ -281,7 +292,9 @@ func TestWhatDoublesIsNotBuilt(t *testing.T) {
 	require.True(t, c.build("d0").failed)
 	require.False(t, c.build("d27").failed)
 	require.Len(t, c.build("d27").objects, 8)
-	require.Equal(t, map[resource.Finding]bool{{ID: "TooLarge", Severity: resource.Error, File: "d0/kustomization.yaml", Message: "it includes more than 100 objects, counted as often as they are included: it is not built"}: true}, c.findings)
+	require.Equal(t,
+		map[resource.Finding]bool{{ID: "TooLarge", Severity: resource.Error, File: "d0/kustomization.yaml",
+			Message: "it includes more than 100 objects, counted as often as they are included: it is not built"}: true}, c.findings)
 	c.read = maxBuilds
 	require.True(t, c.build("d28").failed)
 	require.Len(t, c.findings, 2)
@@ -311,7 +324,8 @@ func TestAnEncryptedSecretPasses(t *testing.T) {
 // Other tools' forms of a Secret are not in plain text.
 func TestASealedSecretPasses(t *testing.T) {
 	dir := small(t)
-	put1(t, dir, "tenants/base/iris-red/sealed.yaml", "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: login, namespace: iris-red}\nspec: {encryptedData: {password: AgBy3i4OJSWK}, template: {metadata: {name: login, namespace: iris-red}}}\n")
+	put1(t, dir, "tenants/base/iris-red/sealed.yaml", "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: login, namespace: "+
+		"iris-red}\nspec: {encryptedData: {password: AgBy3i4OJSWK}, template: {metadata: {name: login, namespace: iris-red}}}\n")
 	rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "- tenant.yaml\n", "- tenant.yaml\n- sealed.yaml\n")
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)
@@ -345,7 +359,9 @@ func TestWhatTheCallerFindsIsReportedWhereItIs(t *testing.T) {
 		return []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, Message: "Tenant iris-red: in conflict"}}, nil
 	}})
 	require.NoError(t, err)
-	require.Equal(t, []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, File: "tenants/base/iris-red/tenant.yaml", Message: "Tenant iris-red: in conflict"}}, report.Findings, "not where it is patched")
+	require.Equal(t,
+		[]resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, File: "tenants/base/iris-red/tenant.yaml", Message: "Tenant iris-red: in conflict"}},
+		report.Findings, "not where it is patched")
 }
 
 func TestOrderHasNoCycle(t *testing.T) {

@@ -145,7 +145,8 @@ func (c *checker) follow(all *closure, folder string, b *built, variables map[st
 	if variables != nil && !b.failed {
 		text, err := b.text()
 		if c.replaced += replacedSize(text, variables); c.replaced > maxReplaced {
-			c.find("TooLarge", c.at(folder), "it and what was checked before have more than %d MiB once variables are replaced: use shorter values", maxReplaced>>20)
+			c.find("TooLarge", c.at(folder), "it and what was checked before have more than %d MiB once variables are replaced: use shorter values",
+				maxReplaced>>20)
 			return
 		}
 		if err == nil {
@@ -181,7 +182,8 @@ func (c *checker) step(all *closure, k applied) {
 	at, id := c.of(k.folder, k.Unstructured), identity(k.Unstructured)
 	target, _, _ := unstructured.NestedString(k.Object, "spec", "path")
 	if strings.Contains(next, "${") {
-		c.find("PathMissing", at, "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", id, target)
+		c.find("PathMissing", at, "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization "+
+			"that applies it", id, target)
 		return
 	}
 	if !c.isFolder(next) {
@@ -190,11 +192,14 @@ func (c *checker) step(all *closure, k applied) {
 	}
 	made := c.builtBy(k, next)
 	if all.within[id] && !all.seen[made] || len(all.within) == maxPathDepth {
-		c.find("TooLarge", at, "%s is not followed, because it changes its own spec, or more than %d Kustomizations apply one another: let it apply another folder than its own", id, maxPathDepth)
+		c.find("TooLarge", at, "%s is not followed, because it changes its own spec, or more than %d Kustomizations apply one another: let it "+
+			"apply another folder than its own", id, maxPathDepth)
 		return
 	}
-	if moved, _, _ := unstructured.NestedString(k.Object, "spec", "targetNamespace"); all.seen[made] && moved == "" && k.GetName() != platformSource {
-		c.find("AppliedTwice", at, "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", id, target)
+	if moved, _, _ := unstructured.NestedString(k.Object, "spec", "targetNamespace"); all.seen[made] && moved == "" &&
+		k.GetName() != platformSource {
+		c.find("AppliedTwice", at, "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep "+
+			"it in one place", id, target)
 	}
 	c.decrypted(at, k.Unstructured, made)
 	below := maps.Clone(all.within)
@@ -294,7 +299,8 @@ func (c *checker) flux(all *closure) (order map[string][]string) {
 		}
 	}
 	if circle := cycle(order); circle != nil {
-		c.find("DependencyCircle", c.at(all.root), "spec.dependsOn goes in a circle, so none of these is ever applied: %s", strings.Join(circle, ", "))
+		c.find("DependencyCircle", c.at(all.root), "spec.dependsOn goes in a circle, so none of these is ever applied: %s",
+			strings.Join(circle, ", "))
 	}
 	return order
 }
@@ -325,7 +331,8 @@ func (c *checker) twice(all *closure) {
 		id := o.GroupVersionKind().Group + " " + identity(o.Unstructured)
 		bootstrap := isFlux(o.Unstructured, "Kustomization") && o.GetName() == platformSource
 		if other, ok := first[id]; ok && other.by != o.by && !bootstrap {
-			c.find("AppliedTwice", c.of(o.folder, o.Unstructured), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), other.folder)
+			c.find("AppliedTwice", c.of(o.folder, o.Unstructured), "%s is applied from %s too: keep it in one place",
+				identity(o.Unstructured), other.folder)
 			continue
 		}
 		first[id] = o

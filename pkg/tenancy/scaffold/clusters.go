@@ -78,7 +78,8 @@ func (s step) object() object {
 		spec["dependsOn"] = after
 	}
 	maps.Copy(spec, s.more)
-	return object{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": named(fluxNamespace, s.name), "spec": spec}
+	return object{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+		"metadata": named(fluxNamespace, s.name), "spec": spec}
 }
 
 func objectsOf(steps ...step) []object {
@@ -171,20 +172,24 @@ func (p Platform) groups(t *Tree) {
 		folder := path.Join(groupsFolder, group)
 		p.entry(t, path.Join(folder, "flux-system"))
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"flux-system", "group.yaml"}, nil))
-		t.add(path.Join(folder, "group.yaml"), document("Leads each cluster of the group to its folder; bootstrap/README.md says where the name comes from.",
-			step{"group", "./" + path.Join(folder, "cluster"), nil, substitution()}.object()))
+		t.add(path.Join(folder, "group.yaml"),
+			document("Leads each cluster of the group to its folder; bootstrap/README.md says where the name comes from.",
+				step{"group", "./" + path.Join(folder, "cluster"), nil, substitution()}.object()))
 		t.add(path.Join(folder, "cluster", "kustomization.yaml"), kustomization("", []string{"cluster.yaml"}, nil))
-		t.add(path.Join(folder, "cluster", "cluster.yaml"), document("", step{"cluster", "./clusters/${cluster_name}", nil, object{"wait": false}}.object()))
+		t.add(path.Join(folder, "cluster", "cluster.yaml"),
+			document("", step{"cluster", "./clusters/${cluster_name}", nil, object{"wait": false}}.object()))
 		if group != GroupOps {
 			t.seed(path.Join("tenants", group, "kustomization.yaml"), tenantList())
 		}
-		t.seed(path.Join(groupApps, group, "kustomization.yaml"), kustomization("Applications of all clusters of the group. "+appsComment, nil, nil))
+		t.seed(path.Join(groupApps, group, "kustomization.yaml"),
+			kustomization("Applications of all clusters of the group. "+appsComment, nil, nil))
 	}
 	p.secretStores(t)
 	for _, cluster := range p.Clusters {
 		group, name := path.Dir(cluster), path.Base(cluster)
 		folder := path.Join("clusters", name)
-		steps, resources := append(p.steps(), step{"external-secrets", "./infrastructure/external-secrets", nil, nil}), []string{"infrastructure.yaml", "apps.yaml"}
+		steps, resources := append(p.steps(), step{"external-secrets", "./infrastructure/external-secrets", nil, nil}),
+			[]string{"infrastructure.yaml", "apps.yaml"}
 		t.add(path.Join(folder, "infrastructure.yaml"), document(infrastructureComment, objectsOf(steps...)...))
 		t.add(path.Join(folder, "apps.yaml"), document("", objectsOf(p.appSteps(group, name)...)...))
 		t.seed(path.Join(clusterApps, name, "kustomization.yaml"), kustomization("Applications of this cluster. "+appsComment, nil, nil))

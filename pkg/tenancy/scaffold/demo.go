@@ -9,7 +9,8 @@ const demoKustomization = "kustomizations/per-tenant/kustomization.yaml"
 func demoManifests(t *Tree) {
 	t.seed(demoKustomization, kustomization("", []string{"dummy_deployment.yaml"}, nil))
 	t.seed("kustomizations/per-tenant/dummy_deployment.yaml", demoDeployment)
-	t.seed("kustomizations/wrong-namespace/kustomization.yaml", kustomization("Tries to leave the tenant's namespace, and is refused.", []string{"wrong_namespace.yaml"}, nil))
+	t.seed("kustomizations/wrong-namespace/kustomization.yaml",
+		kustomization("Tries to leave the tenant's namespace, and is refused.", []string{"wrong_namespace.yaml"}, nil))
 	t.seed("kustomizations/wrong-namespace/wrong_namespace.yaml", document("", object{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("default", "wrong-namespace"), "data": object{"tenant": "${SUBST_LITERAL}"}}))
 }

@@ -25,17 +25,20 @@ func (c *checker) unverified(all *closure, tenants []*v1beta1.Tenant, holders *r
 		for name, labels := range all.namespacesOf(tenant, holders) {
 			whose := fmt.Sprintf("Tenant %s: ", tenant.Name)
 			if o := all.namespace(name); o.Unstructured != nil && constraint.Ignored(labels) {
-				c.find("NamespaceIgnored", c.of(o.folder, o.Unstructured), "%sNamespace %s has the label %s, so Gatekeeper is not asked, and no image is verified there: remove the label", whose, name, v1beta1.LabelGatekeeperIgnore)
+				c.find("NamespaceIgnored", c.of(o.folder, o.Unstructured), "%sNamespace %s has the label %s, so Gatekeeper is not asked, and no "+
+					"image is verified there: remove the label", whose, name, v1beta1.LabelGatekeeperIgnore)
 				continue
 			}
 			c.leftByConfig(all, whose, name)
 			here := c.excluded(asking, whose, name, "namespace "+name, labels)
 			if excluded = here || excluded; !here && c.settings != nil && slices.Contains(c.settings.ExemptNamespaces, name) {
-				c.find("ConstraintExempt", SettingsFile, "%sexemptNamespaces has namespace %s, and platform init refuses that: take it out; images that may run unverified are for rules of a policy", whose, name)
+				c.find("ConstraintExempt", SettingsFile, "%sexemptNamespaces has namespace %s, and platform init refuses that: take it out; images "+
+					"that may run unverified are for rules of a policy", whose, name)
 			}
 		}
 		if prefix := tenant.Spec.NamespacePrefix; prefix != "" && !excluded {
-			c.excluded(asking, fmt.Sprintf("Tenant %s: ", tenant.Name), prefix+"any", "namespaces that begin with "+prefix, labelsOf(tenant, prefix+"any"))
+			c.excluded(asking, fmt.Sprintf("Tenant %s: ", tenant.Name), prefix+"any", "namespaces that begin with "+prefix,
+				labelsOf(tenant, prefix+"any"))
 		}
 	}
 }
@@ -53,7 +56,8 @@ func (c *checker) leftByConfig(all *closure, whose, namespace string) {
 			names, _, _ := unstructured.NestedStringSlice(m, "excludedNamespaces")
 			if slices.ContainsFunc(processes, func(p string) bool { return p == "*" || p == "webhook" }) &&
 				slices.ContainsFunc(names, func(pattern string) bool { return constraint.MatchesName(pattern, namespace) }) {
-				c.find("ConfigIgnores", c.of(o.folder, o.Unstructured), "%s%s excludes namespace %s from admission, so no image is verified there: take the namespace out of spec.match", whose, identity(o.Unstructured), namespace)
+				c.find("ConfigIgnores", c.of(o.folder, o.Unstructured), "%s%s excludes namespace %s from admission, so no image is verified there: "+
+					"take the namespace out of spec.match", whose, identity(o.Unstructured), namespace)
 			}
 		}
 	}
@@ -76,9 +80,11 @@ func (c *checker) excluded(asking []applied, whose, namespace, shown string, lab
 	}
 	remedy := "change spec.match so that it includes all pods there"
 	if c.settings != nil && slices.Contains(c.settings.ExemptNamespaces, namespace) {
-		remedy = "take it out of exemptNamespaces in " + SettingsFile + " and run platform init; images that may run unverified are for rules of a policy"
+		remedy = "take it out of exemptNamespaces in " + SettingsFile + " and run platform init; images that may run unverified are for " +
+			"rules of a policy"
 	}
-	c.find("ConstraintExempt", c.of(o.folder, o.Unstructured), "%s%s leaves out %s, and so does every other constraint for images, so no image is verified there: %s", whose, identity(o.Unstructured), shown, remedy)
+	c.find("ConstraintExempt", c.of(o.folder, o.Unstructured), "%s%s leaves out %s, and so does every other constraint for images, so no "+
+		"image is verified there: %s", whose, identity(o.Unstructured), shown, remedy)
 	return true
 }
 

@@ -53,7 +53,9 @@ func TestTreesFitTheCRDsOfFlux(t *testing.T) {
 	for _, d := range definitions {
 		objects = append(objects, d.Object)
 	}
-	dir := light(t, example{platform: &Platform{SOPSAge: recipient, Gatekeeper: Chart{URL: "oci://registry.example.com/charts/gatekeeper", Verify: ChartVerify{Issuer: "^a$", Subject: "^b$"}}}, teams: irises()}.write(t))
+	dir := light(t,
+		example{platform: &Platform{SOPSAge: recipient,
+			Gatekeeper: Chart{URL: "oci://registry.example.com/charts/gatekeeper", Verify: ChartVerify{Issuer: "^a$", Subject: "^b$"}}}, teams: irises()}.write(t))
 	put1(t, dir, "clusters/staging/flux-system/gotk-components.yaml", document("", objects...))
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)

@@ -20,7 +20,9 @@ import (
 // The IDs are those of landwaiter check for the resulting webhooks.
 func (c *checker) gate(all *closure, tenants []*v1beta1.Tenant, holders *resource.Tenants) {
 	for _, o := range all.objects {
-		if !isFlux(o.Unstructured, "HelmRelease") || !slices.Contains([]string{o.GetName(), textIn(o.Object, "spec", "chart", "spec", "chart"), textIn(o.Object, "spec", "chartRef", "name")}, "gatekeeper") {
+		if !isFlux(o.Unstructured, "HelmRelease") ||
+			!slices.Contains([]string{o.GetName(), textIn(o.Object, "spec", "chart", "spec", "chart"), textIn(o.Object, "spec", "chartRef", "name")},
+				"gatekeeper") {
 			continue
 		}
 		values := all.values(o.Unstructured)
@@ -50,16 +52,19 @@ func gateOpen(values object, found func(id, field, format string, args ...any)) 
 	if values["disableValidatingWebhook"] == true {
 		found("NoGatekeeper", "disableValidatingWebhook", "is true, so Gatekeeper is never asked, and no image is verified: remove it")
 	}
-	for field, byDefault := range map[string]string{"validatingWebhookFailurePolicy": "Ignore", "validatingWebhookCheckIgnoreFailurePolicy": "Fail"} {
+	for field, byDefault := range map[string]string{"validatingWebhookFailurePolicy": "Ignore",
+		"validatingWebhookCheckIgnoreFailurePolicy": "Fail"} {
 		if policy := cmp.Or(textIn(values, field), byDefault); policy != "Fail" {
-			found("WebhookFailsOpen", field, "is %s, so what Gatekeeper does not answer in time is admitted, and nobody verifies it: set it to Fail", policy)
+			found("WebhookFailsOpen", field, "is %s, so what Gatekeeper does not answer in time is admitted, and nobody verifies it: set it to Fail",
+				policy)
 		}
 	}
 	if selector, _, _ := unstructured.NestedMap(values, "validatingWebhookObjectSelector"); len(selector) > 0 {
 		found("WebhookObjects", "validatingWebhookObjectSelector", "leaves out pods by their labels, which teams choose: remove it")
 	}
 	if missing := unasked(values); len(missing) > 0 {
-		found("WebhookRules", "validatingWebhookCustomRules", "has no %s, so Gatekeeper is not asked about them: add them", strings.Join(missing, " and no "))
+		found("WebhookRules", "validatingWebhookCustomRules", "has no %s, so Gatekeeper is not asked about them: add them",
+			strings.Join(missing, " and no "))
 	}
 	if textIn(values, "validatingWebhookScope") == "Cluster" {
 		found("WebhookRules", "validatingWebhookScope", "is Cluster, so Gatekeeper is not asked about pods: remove it")
@@ -67,7 +72,8 @@ func gateOpen(values object, found func(id, field, format string, args ...any)) 
 	known := conditionsOf(knownValues())
 	for expression, name := range conditionsOf(values) {
 		if _, needed := known[expression]; !needed {
-			found("WebhookConditions", "validatingWebhookMatchConditions", "has %q, which is none that Landwaiter needs, so Gatekeeper may not be asked about pods: remove it", name)
+			found("WebhookConditions", "validatingWebhookMatchConditions",
+				"has %q, which is none that Landwaiter needs, so Gatekeeper may not be asked about pods: remove it", name)
 		}
 	}
 }
@@ -120,7 +126,8 @@ func asksAbout(entry any, operation, resource string) bool {
 	} else {
 		names = append(names, "*")
 	}
-	return has("apiGroups", "", "*") && has("apiVersions", "v1", "*") && has("operations", operation, "*") && has("resources", names...) && textIn(rule, "scope") != "Cluster"
+	return has("apiGroups", "", "*") && has("apiVersions", "v1", "*") && has("operations", operation, "*") && has("resources", names...) &&
+		textIn(rule, "scope") != "Cluster"
 }
 
 // gateLeaves finds values that exclude a namespace of a Tenant, or let a label do so.
@@ -129,7 +136,9 @@ func gateLeaves(values object, tenant, name string, labels map[string]string, fo
 	for label := range exempt {
 		listed, _, _ := unstructured.NestedSlice(exempt, label)
 		if value, ok := labels[label]; ok && slices.ContainsFunc(listed, func(entry any) bool { return fmt.Sprint(entry) == value }) {
-			found("WebhookNamespaces", "validatingWebhookExemptNamespacesLabels", "leaves out namespaces with the label %s=%s, which namespace %s of Tenant %s has, so no image is verified there: take it out", label, value, name, tenant)
+			found("WebhookNamespaces", "validatingWebhookExemptNamespacesLabels",
+				"leaves out namespaces with the label %s=%s, which namespace %s of Tenant %s has, so no image is verified there: take it out", label,
+				value, name, tenant)
 		}
 	}
 	for field, matches := range map[string]func(entry string) bool{
@@ -140,7 +149,8 @@ func gateLeaves(values object, tenant, name string, labels map[string]string, fo
 		listed, _, _ := unstructured.NestedStringSlice(values, "controllerManager", field)
 		for _, entry := range listed {
 			if matches(entry) {
-				found("NamespaceIgnored", "controllerManager."+field, "lets namespace %s of Tenant %s have the label %s, with which no image is verified there: take %s out", name, tenant, v1beta1.LabelGatekeeperIgnore, entry)
+				found("NamespaceIgnored", "controllerManager."+field, "lets namespace %s of Tenant %s have the label %s, with which no image is "+
+					"verified there: take %s out", name, tenant, v1beta1.LabelGatekeeperIgnore, entry)
 			}
 		}
 	}

@@ -34,7 +34,9 @@ func (p Platform) appSteps(group, name string) []step {
 		{"apps", "./" + path.Join(clusterApps, name), []string{"group-apps"}, more},
 	}
 	if p.SecretStores[group] != nil {
-		steps = append([]step{{"secret-store", "./" + path.Join(storesFolder, group), append([]string{"external-secrets"}, p.beforeTenants()...), nil}}, steps...)
+		steps = append(
+			[]step{{"secret-store", "./" + path.Join(storesFolder, group), append([]string{"external-secrets"}, p.beforeTenants()...), nil}},
+			steps...)
 	}
 	return steps
 }
@@ -46,9 +48,11 @@ const storesFolder = "infrastructure/secret-stores"
 func (p Platform) secretStores(t *Tree) {
 	for _, group := range slices.Sorted(maps.Keys(p.SecretStores)) {
 		folder := path.Join(storesFolder, group)
-		t.add(path.Join(folder, "store.yaml"), document("All teams of the group's clusters share this store; each may use only the keys that begin with its\nname. The provider is secretStores in "+SettingsFile+".", object{
-			"apiVersion": "external-secrets.io/v1", "kind": "ClusterSecretStore", "metadata": named("", storeName),
-			"spec": object{"provider": p.SecretStores[group]}}))
+		t.add(path.Join(folder, "store.yaml"),
+			document("All teams of the group's clusters share this store; each may use only the keys that begin with its\nname. The provider is "+
+				"secretStores in "+SettingsFile+".", object{
+				"apiVersion": "external-secrets.io/v1", "kind": "ClusterSecretStore", "metadata": named("", storeName),
+				"spec": object{"provider": p.SecretStores[group]}}))
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"store.yaml"}, nil))
 	}
 }
@@ -71,9 +75,11 @@ func (p Platform) checkSecretStores() error {
 		case !slices.Contains(p.Groups, group):
 			return fmt.Errorf("secretStores: %s: there is no group %s; add %s to groups", group, group, group)
 		case len(provider) != 1 || len(content) == 0:
-			return fmt.Errorf("secretStores: %s: give one provider with its fields, as spec.provider of external-secrets has them, such as {azurekv: {vaultUrl: …}}", group)
+			return fmt.Errorf("secretStores: %s: give one provider with its fields, as spec.provider of external-secrets has them, such as "+
+				"{azurekv: {vaultUrl: …}}", group)
 		case !slices.Contains(p.Constraints, secretsSet):
-			return fmt.Errorf("secretStores: %s: add %s to constraints: without this set, every team could read the secrets of all", group, secretsSet)
+			return fmt.Errorf("secretStores: %s: add %s to constraints: without this set, every team could read the secrets of all",
+				group, secretsSet)
 		}
 	}
 	return nil

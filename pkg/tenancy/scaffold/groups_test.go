@@ -13,7 +13,8 @@ import (
 
 // irisClusters are those of the repository that the layout is after.
 func irisClusters() Platform {
-	return Platform{Layout: LayoutGroups, Clusters: []string{"infra-ops/eks.eks-warroyo2.us-west-2.infra-ops", "dev/eks.eks-warroyo2.us-west-2.iris-dev", "test/aks.00439d3b.tmc-clusters.iris-test"}}
+	return Platform{Layout: LayoutGroups,
+		Clusters: []string{"infra-ops/eks.eks-warroyo2.us-west-2.infra-ops", "dev/eks.eks-warroyo2.us-west-2.iris-dev", "test/aks.00439d3b.tmc-clusters.iris-test"}}
 }
 
 // appliedIn returns what Flux applies in each cluster of a tree that is sound.
@@ -49,11 +50,13 @@ func named1(objects []applied, kind, name string) *unstructured.Unstructured {
 
 func TestClustersWithDotsInTheirNamesAreAppliedToTheLastFolder(t *testing.T) {
 	platform := irisClusters()
-	dir := light(t, example{platform: &platform, teams: []Team{{Tenant: team("iris-green", nil)}, {Tenant: team("iris-red", nil), Places: []string{"dev"}}}}.write(t))
+	dir := light(t,
+		example{platform: &platform, teams: []Team{{Tenant: team("iris-green", nil)}, {Tenant: team("iris-red", nil), Places: []string{"dev"}}}}.write(t))
 	all := appliedIn(t, dir)
 	require.Len(t, all, 3)
 	for name, teams := range map[string][]string{
-		"eks.eks-warroyo2.us-west-2.infra-ops": nil, "eks.eks-warroyo2.us-west-2.iris-dev": {"iris-green", "iris-red"}, "aks.00439d3b.tmc-clusters.iris-test": {"iris-green"},
+		"eks.eks-warroyo2.us-west-2.infra-ops": nil, "eks.eks-warroyo2.us-west-2.iris-dev": {"iris-green", "iris-red"},
+		"aks.00439d3b.tmc-clusters.iris-test": {"iris-green"},
 	} {
 		require.NotNil(t, named1(all[name], "HelmRelease", "landwaiter"), name)
 		for _, team := range []string{"iris-green", "iris-red"} {
@@ -106,7 +109,8 @@ func TestEachGroupHasASecretStoreOfItsOwnAndTeamsAreKeptToTheirKeys(t *testing.T
 	}
 	platform.SecretStores = map[string]map[string]any{"dev": vault("dev-environ"), "test": vault("test-env")}
 	all := appliedIn(t, light(t, example{platform: &platform}.write(t)))
-	for name, want := range map[string]map[string]any{"eks.eks-warroyo2.us-west-2.iris-dev": vault("dev-environ"), "aks.00439d3b.tmc-clusters.iris-test": vault("test-env"), "eks.eks-warroyo2.us-west-2.infra-ops": nil} {
+	for name, want := range map[string]map[string]any{"eks.eks-warroyo2.us-west-2.iris-dev": vault("dev-environ"),
+		"aks.00439d3b.tmc-clusters.iris-test": vault("test-env"), "eks.eks-warroyo2.us-west-2.infra-ops": nil} {
 		store := named1(all[name], "ClusterSecretStore", "cluster-wide-store")
 		require.Equal(t, want != nil, store != nil, name)
 		if want != nil {
@@ -131,12 +135,17 @@ func TestRefusesSecretStoresThatNoClusterWouldHave(t *testing.T) {
 		platform Platform
 		message  string
 	}{
-		"another layout":       {Platform{SecretStores: store(sound)}, "secretStores means nothing in the layout flux"},
-		"no such group":        {Platform{Layout: LayoutGroups, SecretStores: map[string]map[string]any{"prod": sound}}, "there is no group prod; add prod to groups"},
-		"no provider":          {Platform{Layout: LayoutGroups, SecretStores: store(map[string]any{})}, "give one provider with its fields"},
-		"two providers":        {Platform{Layout: LayoutGroups, SecretStores: store(map[string]any{"azurekv": map[string]any{"a": "b"}, "vault": map[string]any{"a": "b"}})}, "give one provider with its fields"},
-		"an empty provider":    {Platform{Layout: LayoutGroups, SecretStores: store(map[string]any{"azurekv": map[string]any{}})}, "give one provider with its fields"},
-		"keys without a limit": {Platform{Layout: LayoutGroups, Constraints: []string{imagesSet}, SecretStores: store(sound)}, "without this set, every team could read the secrets of all"},
+		"another layout": {Platform{SecretStores: store(sound)}, "secretStores means nothing in the layout flux"},
+		"no such group": {Platform{Layout: LayoutGroups, SecretStores: map[string]map[string]any{"prod": sound}},
+			"there is no group prod; add prod to groups"},
+		"no provider": {Platform{Layout: LayoutGroups, SecretStores: store(map[string]any{})}, "give one provider with its fields"},
+		"two providers": {
+			Platform{Layout: LayoutGroups, SecretStores: store(map[string]any{"azurekv": map[string]any{"a": "b"}, "vault": map[string]any{"a": "b"}})},
+			"give one provider with its fields"},
+		"an empty provider": {Platform{Layout: LayoutGroups, SecretStores: store(map[string]any{"azurekv": map[string]any{}})},
+			"give one provider with its fields"},
+		"keys without a limit": {Platform{Layout: LayoutGroups, Constraints: []string{imagesSet}, SecretStores: store(sound)},
+			"without this set, every team could read the secrets of all"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewPlatform(c.platform)
@@ -155,7 +164,8 @@ func TestTheSettingsSayWhichRulesLeaveOutANamespace(t *testing.T) {
 		switch o.GetName() {
 		case "verified-images":
 			require.Equal(t, []string{"kube-system"}, excluded)
-		case "allowed-users-and-groups", "apparmor-profile", "container-allowed-ports", "external-secret-tenant-keys", "no-host-path-volumes", "no-privileged-containers", "seccomp-profile":
+		case "allowed-users-and-groups", "apparmor-profile", "container-allowed-ports", "external-secret-tenant-keys", "no-host-path-volumes",
+			"no-privileged-containers", "seccomp-profile":
 			require.Equal(t, []string{"kube-system", "external-dns"}, excluded, o.GetName())
 			rules++
 		default:
@@ -185,7 +195,8 @@ func TestANamespaceOfThePlatformThatNoRuleCouldFillIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			byDefault, err := Platform{Layout: LayoutGroups}.Complete()
 			require.NoError(t, err)
-			platform := Platform{Layout: LayoutGroups, Constraints: []string{imagesSet}, Enforcement: "deny", ExemptNamespaces: append(c.exempt, byDefault.ExemptNamespaces...)}
+			platform := Platform{Layout: LayoutGroups, Constraints: []string{imagesSet}, Enforcement: "deny",
+				ExemptNamespaces: append(c.exempt, byDefault.ExemptNamespaces...)}
 			dir := light(t, example{platform: &platform}.write(t))
 			put1(t, dir, "apps/clustergroups/dev/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: ingress"+c.labels+"}\n")
 			rewrite(t, dir, "apps/clustergroups/dev/kustomization.yaml", "resources: []", "resources: [namespace.yaml]")
@@ -199,7 +210,8 @@ func TestANamespaceOfThePlatformThatNoRuleCouldFillIsNamed(t *testing.T) {
 			}
 			require.Len(t, report.Findings, 1)
 			require.Equal(t, "infrastructure/policies/images/verified-images.yaml", report.Findings[0].File)
-			require.Contains(t, report.Findings[0].Message, "denies every image of Namespace ingress, because no rule could allow it in namespace ingress: put a rule for it into infrastructure/policies/own, or add the namespace to exemptNamespaces")
+			require.Contains(t, report.Findings[0].Message, "denies every image of Namespace ingress, because no rule could allow it in namespace ingress: put a rule "+
+				"for it into infrastructure/policies/own, or add the namespace to exemptNamespaces")
 		})
 	}
 }

@@ -109,7 +109,9 @@ func (p Platform) handsOver(dir, tenant string, leaves func(*unstructured.Unstru
 	case len(pruned) > 0:
 		return &RefusedError{firstKeep(tenant, pruned)}
 	case len(unclear) > 0:
-		return &RefusedError{fmt.Sprintf("nothing was written: %s does not build, so it is unclear whether Flux would delete objects of teams before the operator creates them: run landwaiter platform check %s", strings.Join(unclear, ", "), dir)}
+		return &RefusedError{
+			fmt.Sprintf("nothing was written: %s does not build, so it is unclear whether Flux would delete objects of teams before the operator "+
+				"creates them: run landwaiter platform check %s", strings.Join(unclear, ", "), dir)}
 	}
 	return nil
 }
@@ -120,7 +122,8 @@ func (c *checker) keeps(file string) bool {
 	if err != nil || len(documents) == 0 {
 		return false
 	}
-	return textAt(documents[0], "commonAnnotations", pruneAnnotation) == pruneDisabled || textAt(documents[0], "commonLabels", pruneAnnotation) == pruneDisabled
+	return textAt(documents[0], "commonAnnotations", pruneAnnotation) == pruneDisabled ||
+		textAt(documents[0], "commonLabels", pruneAnnotation) == pruneDisabled
 }
 
 // firstKeep explains how objects move from Flux to the operator without being deleted.
@@ -129,6 +132,8 @@ func firstKeep(tenant string, lists []string) string {
 	if tenant != "" {
 		whose = "Tenant " + tenant + " has"
 	}
-	return fmt.Sprintf("nothing was written: with operator=true, Flux deletes the objects that %s in the tree before the operator creates them, and with a team's Kustomization everything that it applied. First keep Flux from it: append the line\ncommonAnnotations: {%s: %s}\nto %s, merge, wait until every cluster has applied it, and run this again",
+	return fmt.Sprintf("nothing was written: with operator=true, Flux deletes the objects that %s in the tree before the operator creates "+
+		"them, and with a team's Kustomization everything that it applied. First keep Flux from it: append the line\ncommonAnnotations: {%s: "+
+		"%s}\nto %s, merge, wait until every cluster has applied it, and run this again",
 		whose, pruneAnnotation, pruneDisabled, strings.Join(lists, ", "))
 }

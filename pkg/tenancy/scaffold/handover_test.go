@@ -36,7 +36,8 @@ func TestTheOperatorTakesATreesTeamsOverOnlyOnceFluxKeepsThem(t *testing.T) {
 	var refused *RefusedError
 	_, err = switched(t, a.Dir)
 	require.ErrorAs(t, err, &refused)
-	require.ErrorContains(t, err, "\nto tenants/staging/kustomization.yaml, tenants/production/kustomization.yaml, infrastructure/guardrails/kustomization.yaml, merge,")
+	require.ErrorContains(t, err, "\nto tenants/staging/kustomization.yaml, tenants/production/kustomization.yaml, "+
+		"infrastructure/guardrails/kustomization.yaml, merge,")
 	keep(t, a.Dir, "tenants/staging/kustomization.yaml")
 	keep(t, a.Dir, "tenants/production/kustomization.yaml")
 	_, err = switched(t, a.Dir)
@@ -96,7 +97,8 @@ func TestARepositoryIsTakenOverByTheOperatorOnlyOnceFluxKeepsItsTeams(t *testing
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))
 	_, err := switched(t, dir)
 	require.ErrorContains(t, err, "tenants/staging/kustomization.yaml, tenants/production/kustomization.yaml, merge,")
-	put1(t, dir, "tenants/base/dev-team/kustomization.yaml", strings.ReplaceAll(content(t, dir, "tenants/base/dev-team/kustomization.yaml"), "sync.yaml", "gone.yaml"))
+	put1(t, dir, "tenants/base/dev-team/kustomization.yaml",
+		strings.ReplaceAll(content(t, dir, "tenants/base/dev-team/kustomization.yaml"), "sync.yaml", "gone.yaml"))
 	_, err = switched(t, dir)
 	require.ErrorContains(t, err, "does not build, so it is unclear whether Flux would delete objects of teams")
 }

@@ -25,14 +25,16 @@ func sealedTree(t *testing.T, dir, fields string) {
 func TestCheckFindsHiddenSecrets(t *testing.T) {
 	for name, c := range map[string]wrong{
 		"value that an inline patch adds": {func(t *testing.T, dir string) {
-			sealedTree(t, dir, "patches:\n- patch: |\n    apiVersion: v1\n    kind: Secret\n    metadata: {name: login, namespace: iris-red}\n    stringData: {user: hunter2}\n")
+			sealedTree(t, dir, "patches:\n- patch: |\n    apiVersion: v1\n    kind: Secret\n    metadata: {name: login, namespace: iris-red}\n    stringData: "+
+				"{user: hunter2}\n")
 		}, "x/kustomization.yaml", "plain text"},
 		"value that a JSON patch adds": {func(t *testing.T, dir string) {
 			sealedTree(t, dir, "patches:\n- target: {kind: Secret}\n  patch: |\n    - op: add\n      path: /stringData/user\n      value: hunter2\n")
 		}, "x/kustomization.yaml", "plain text"},
 		"kind that a JSON patch makes": {func(t *testing.T, dir string) {
 			put1(t, dir, "x/s.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: aHVudGVyMg==}\n")
-			put1(t, dir, "x/kustomization.yaml", kustomizeHead+"resources: [s.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: |\n    - op: replace\n      path: /kind\n      value: Secret\n  options: {allowKindChange: true}\n")
+			put1(t, dir, "x/kustomization.yaml", kustomizeHead+"resources: [s.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: |\n    - op: replace\n      "+
+				"path: /kind\n      value: Secret\n  options: {allowKindChange: true}\n")
 		}, "x/kustomization.yaml", "plain text"},
 		"merge key at the top": {func(t *testing.T, dir string) {
 			put1(t, dir, "notes/l.yaml", "x: &x {apiVersion: v1, kind: Secret, stringData: {a: b}}\n<<: *x\nmetadata: {name: a}\n")
@@ -105,13 +107,16 @@ func TestMergesThatNeverEndAreRefused(t *testing.T) {
 
 func TestWhatVariablesMakeIsChecked(t *testing.T) {
 	for name, c := range map[string]struct{ value, manifest, says string }{
-		"a Secret":  {"Secret", "apiVersion: v1\nkind: ${v}\nmetadata: {name: a}\nstringData: {a: hunter2}\n", "a Secret in plain text"},
-		"megabytes": {strings.Repeat("x", 1<<14), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: \"" + strings.Repeat("${v}", 1<<16) + "\"}\n", "MiB once variables are replaced"},
+		"a Secret": {"Secret", "apiVersion: v1\nkind: ${v}\nmetadata: {name: a}\nstringData: {a: hunter2}\n", "a Secret in plain text"},
+		"megabytes": {strings.Repeat("x", 1<<14), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: \"" + strings.Repeat("${v}", 1<<16) + "\"}\n",
+			"MiB once variables are replaced"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := small(t)
-			put1(t, dir, "clusters/staging/more.yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: flux-system}\n"+
-				"spec: {interval: 1m, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, serviceAccountName: a, path: ./more, postBuild: {substitute: {v: "+c.value+"}}}\n")
+			put1(t, dir, "clusters/staging/more.yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: "+
+				"flux-system}\n"+
+				"spec: {interval: 1m, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, serviceAccountName: a, path: ./more, postBuild: {substitute: {v: "+
+				c.value+"}}}\n")
 			put1(t, dir, "more/x.yaml", c.manifest)
 			put1(t, dir, "more/kustomization.yaml", kustomization("", []string{"x.yaml"}, nil))
 			require.Contains(t, findingsOf(t, dir, "more/kustomization.yaml"), c.says)
@@ -166,7 +171,9 @@ func TestACheckNoticesThatTheLockdownIsGone(t *testing.T) {
 			require.NoError(t, os.Remove(filepath.Join(dir, "clusters/staging/flux-system/kustomization.yaml")))
 		},
 		"by other names": func(t *testing.T, dir string) {
-			rewrite(t, dir, "clusters/staging/flux-system/kustomization.yaml", "components:\n- ../../../components/flux-lockdown\n", "namePrefix: my-\npatches:\n- target: {kind: Kustomization}\n  patch: |\n    - op: add\n      path: /spec/serviceAccountName\n      value: kustomize-controller\n")
+			rewrite(t, dir, "clusters/staging/flux-system/kustomization.yaml", "components:\n- ../../../components/flux-lockdown\n",
+				"namePrefix: my-\npatches:\n- target: {kind: Kustomization}\n  patch: |\n    - op: add\n      path: /spec/serviceAccountName\n      value: "+
+					"kustomize-controller\n")
 		},
 		"with the folder of Flux": func(t *testing.T, dir string) {
 			require.NoError(t, os.RemoveAll(filepath.Join(dir, "clusters/staging/flux-system")))

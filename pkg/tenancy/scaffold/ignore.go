@@ -157,7 +157,8 @@ func (c *checker) notThere(name, remedy string) string {
 			if by.origin == ofSource {
 				list = "spec.ignore" // which overrides the file
 			}
-			return fmt.Sprintf("is in the tree, but Flux does not get it, because the pattern %s of %s excludes it: add the line %s to %s, or remove the pattern", by.text, by.origin, included(file), list)
+			return fmt.Sprintf("is in the tree, but Flux does not get it, because the pattern %s of %s excludes it: add the line %s to %s, or "+
+				"remove the pattern", by.text, by.origin, included(file), list)
 		}
 	}
 	return "is not there" + remedy
@@ -217,13 +218,16 @@ func reachesFlux(dir string, tree Tree) error {
 	}
 	patterns, missing := ignorePatterns(text, ignoreFile, "."), map[string]bool{}
 	for _, file := range tree.Files {
-		if _, excluded := ignoredBy(patterns, file.Path); excluded && manifest(file.Path) && !hidden(file.Path) && !within(file.Path, "bootstrap") {
+		if _, excluded := ignoredBy(patterns, file.Path); excluded && manifest(file.Path) && !hidden(file.Path) &&
+			!within(file.Path, "bootstrap") {
 			missing[included(file.Path)] = true
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("nothing was written: %s excludes files that Flux must get from this tree: add these lines at its end, and run this again\n%s",
-		ignoreFile, strings.Join(slices.Sorted(maps.Keys(missing)), "\n"))}
+	return &RefusedError{
+		fmt.Sprintf("nothing was written: %s excludes files that Flux must get from this tree: add these lines at its end, and run "+
+			"this again\n%s",
+			ignoreFile, strings.Join(slices.Sorted(maps.Keys(missing)), "\n"))}
 }

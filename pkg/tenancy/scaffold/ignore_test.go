@@ -20,13 +20,19 @@ func TestFilesThatFluxDoesNotGetAreMissing(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ name, text, file, says string }{
 		"a component": {ignoreFile, allowList, "clusters/staging/flux-system/kustomization.yaml",
-			"is in the tree, but Flux does not get it, because the pattern /* of .sourceignore excludes it: add the line !/components/ to .sourceignore, or remove the pattern"},
-		"a folder of a Kustomization": {ignoreFile, allowList + "!/components/\n", "clusters/staging/tenants.yaml", "spec.path ./tenants/staging is in the tree, but Flux does not get it, because the pattern /* of .sourceignore"},
-		"a cluster":                   {ignoreFile, "clusters/\n", "clusters/staging", "Flux begins with this folder, which is in the tree, but Flux does not get it, because the pattern clusters/ of .sourceignore"},
-		"a file in a folder's own":    {"infrastructure/" + ignoreFile, "kustomization.yaml\n/policies\n", "clusters/staging/infrastructure.yaml", "the pattern /policies of infrastructure/.sourceignore"},
-		"by the source":               {sync, source("/*\n!/clusters\n!/components\n"), "clusters/staging/tenants.yaml", "the pattern /* of spec.ignore of the source flux-system excludes it: add the line !/tenants/ to spec.ignore, or remove the pattern"},
+			"is in the tree, but Flux does not get it, because the pattern /* of .sourceignore excludes it: add the line !/components/ to .sourceignore, or " +
+				"remove the pattern"},
+		"a folder of a Kustomization": {ignoreFile, allowList + "!/components/\n", "clusters/staging/tenants.yaml",
+			"spec.path ./tenants/staging is in the tree, but Flux does not get it, because the pattern /* of .sourceignore"},
+		"a cluster": {ignoreFile, "clusters/\n", "clusters/staging",
+			"Flux begins with this folder, which is in the tree, but Flux does not get it, because the pattern clusters/ of .sourceignore"},
+		"a file in a folder's own": {"infrastructure/" + ignoreFile, "kustomization.yaml\n/policies\n", "clusters/staging/infrastructure.yaml",
+			"the pattern /policies of infrastructure/.sourceignore"},
+		"by the source": {sync, source("/*\n!/clusters\n!/components\n"), "clusters/staging/tenants.yaml",
+			"the pattern /* of spec.ignore of the source flux-system excludes it: add the line !/tenants/ to spec.ignore, or remove the pattern"},
 		"by a patch of the source": {"clusters/staging/flux-system/kustomization.yaml",
-			kustomization("", []string{"gotk-components.yaml", "gotk-sync.yaml"}, object{"patches": []object{{"target": object{"kind": "GitRepository"}, "patch": "- {op: add, path: /spec/ignore, value: /tenants}\n"}}}),
+			kustomization("", []string{"gotk-components.yaml", "gotk-sync.yaml"},
+				object{"patches": []object{{"target": object{"kind": "GitRepository"}, "patch": "- {op: add, path: /spec/ignore, value: /tenants}\n"}}}),
 			"clusters/staging/tenants.yaml", "the pattern /tenants of spec.ignore of the source flux-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +128,8 @@ func TestATreeThatFluxWouldNotGetIsRefused(t *testing.T) {
 		_, err = Write(dir, tree, o)
 		var refused *RefusedError
 		require.ErrorAs(t, err, &refused)
-		require.Equal(t, "nothing was written: .sourceignore excludes files that Flux must get from this tree: add these lines at its end, and run this again\n!/components/\n!/tenants/", err.Error())
+		require.Equal(t, "nothing was written: .sourceignore excludes files that Flux must get from this tree: add these lines at its end, and run this "+
+			"again\n!/components/\n!/tenants/", err.Error())
 	}
 	put1(t, dir, ignoreFile, allowList+"!/components/\n!/tenants/\n")
 	_, err = Write(dir, tree, WriteOptions{})

@@ -116,8 +116,9 @@ const valuesFile = "values-own.yaml"
 // ownValues adds the file for people's values, which are merged over a release's values, and
 // returns the patch that does so. The file is only ever created.
 func ownValues(t *Tree, folder, comment string, metadata, values object) []object {
-	t.seed(path.Join(folder, valuesFile), document("Your values for the chart: they win over those of the release. landwaiter never changes this file."+comment, object{
-		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": metadata, "spec": object{"values": values}}))
+	t.seed(path.Join(folder, valuesFile),
+		document("Your values for the chart: they win over those of the release. landwaiter never changes this file."+comment, object{
+			"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": metadata, "spec": object{"values": values}}))
 	return []object{{"path": valuesFile}}
 }
 
@@ -176,9 +177,12 @@ func (p Platform) policies(t *Tree) {
 	}
 	resources := slices.DeleteFunc(slices.Clone(p.Constraints), func(set string) bool { return within[set] })
 	t.seed("infrastructure/policies/own/kustomization.yaml",
-		kustomization("Put your own policies here, such as ClusterVerifiers and a ClusterVerificationPolicy. landwaiter\nnever changes this folder.", nil, nil))
+		kustomization("Put your own policies here, such as ClusterVerifiers and a ClusterVerificationPolicy. landwaiter\nnever changes "+
+			"this folder.", nil, nil))
 	t.add("infrastructure/policies/kustomization.yaml",
-		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out. The rules for teams leave\nout infrastructureNamespaces of "+SettingsFile+".", append(resources, "own"), object{"patches": patches}))
+		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree "+
+			"has no use for, or no values, are left out. The rules for teams leave\nout infrastructureNamespaces of "+SettingsFile+".",
+			append(resources, "own"), object{"patches": patches}))
 }
 
 const constraintGroup = "constraints.gatekeeper.sh"
@@ -186,7 +190,8 @@ const constraintGroup = "constraints.gatekeeper.sh"
 // aboutTeams matches the library's constraints about teams' workloads, except images, and
 // about their keys in shared secret stores. They exclude the namespaces of the platform
 // itself.
-const aboutTeams = "(allowed-users-and-groups|apparmor-profile|container-allowed-ports|external-secret-tenant-keys|no-host-path-volumes|no-privileged-containers|seccomp-profile)"
+const aboutTeams = "(allowed-users-and-groups|apparmor-profile|container-allowed-ports|external-secret-tenant-keys|no-host-path-volumes|" +
+	"no-privileged-containers|seccomp-profile)"
 
 func withoutConstraint(kind string) object {
 	return object{"target": object{"group": constraintGroup, "kind": kind},
@@ -201,7 +206,9 @@ func (p Platform) fluxConstraint(sets []string) object {
 	exempt, enforcement := slices.Contains(p.ExemptNamespaces, fluxNamespace), p.Enforcement
 	switch {
 	case !exempt && slices.Contains(sets, imagesSet):
-		return object{"target": target, "patch": encode(object{"$patch": "delete", "apiVersion": constraintGroup + "/v1beta1", "kind": imagesKind, "metadata": object{"name": "any"}})}
+		return object{"target": target,
+			"patch": encode(object{"$patch": "delete", "apiVersion": constraintGroup + "/v1beta1", "kind": imagesKind,
+				"metadata": object{"name": "any"}})}
 	case exempt && enforcement == "deny":
 		enforcement = "warn"
 	}
@@ -256,9 +263,10 @@ func (p Platform) constraintSet(t *Tree, set string) {
 	folder, from := path.Join("infrastructure/policies", set), path.Join(libraryConstraints, set)
 	if set == imagesSet {
 		t.add(path.Join(folder, "verified-images.yaml"), copied(library.Files, "verified-images/samples/constraint.yaml"))
-		t.add(path.Join(folder, "kustomization.yaml"), kustomization("Nobody verifies the images of these namespaces; exemptNamespaces in "+SettingsFile+" lists them.",
-			[]string{"verified-images.yaml"}, object{"patches": []object{{"target": object{"kind": imagesKind},
-				"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces", "value": p.ExemptNamespaces}})}}}))
+		t.add(path.Join(folder, "kustomization.yaml"),
+			kustomization("Nobody verifies the images of these namespaces; exemptNamespaces in "+SettingsFile+" lists them.",
+				[]string{"verified-images.yaml"}, object{"patches": []object{{"target": object{"kind": imagesKind},
+					"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces", "value": p.ExemptNamespaces}})}}}))
 		return
 	}
 	if set == fluxImagesSet {

@@ -36,7 +36,8 @@ func TestAFluxInstanceBeginsACluster(t *testing.T) {
 	for name, more := range map[string]object{
 		"as it is": nil,
 		"locked down by patches": {"cluster": object{}, "kustomize": object{"patches": []object{
-			argument(referring, "--no-cross-namespace-refs=true"), argument("kustomize-controller", "--no-remote-bases=true"), argument(acting, "--default-service-account=default"),
+			argument(referring, "--no-cross-namespace-refs=true"), argument("kustomize-controller", "--no-remote-bases=true"),
+			argument(acting, "--default-service-account=default"),
 			{"target": object{"kind": "Kustomization"}, "patch": "- {op: add, path: /spec/serviceAccountName, value: kustomize-controller}\n"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +50,9 @@ func TestAFluxInstanceBeginsACluster(t *testing.T) {
 	t.Run("with a source of another kind and name", func(t *testing.T) {
 		dir := folder(t)
 		put1(t, dir, "clusters/a/flux-instance.yaml", fluxInstance("a", object{"sync": object{"kind": "OCIRepository", "name": "fleet", "path": "./clusters/a/"}}))
-		put1(t, dir, "clusters/a/apps.yaml", strings.ReplaceAll(document("", step{"apps", "./none", nil, nil}.object()), "kind: GitRepository\n    name: flux-system", "kind: OCIRepository\n    name: fleet"))
+		put1(t, dir, "clusters/a/apps.yaml",
+			strings.ReplaceAll(document("", step{"apps", "./none", nil, nil}.object()), "kind: GitRepository\n    name: flux-system",
+				"kind: OCIRepository\n    name: fleet"))
 		report, err := Check(t.Context(), dir, CheckOptions{})
 		require.NoError(t, err)
 		require.Len(t, report.Findings, 1)
@@ -60,11 +63,14 @@ func TestAFluxInstanceBeginsACluster(t *testing.T) {
 func TestWhatIsWrongWithAFluxInstanceIsFound(t *testing.T) {
 	const file = "clusters/staging/flux-system/flux-instance.yaml"
 	for name, c := range map[string]wrong{
-		"not locked down": {func(t *testing.T, dir string) { rewrite(t, dir, file, "multitenant: true", "multitenant: false") }, file, "Flux is not locked down: Kustomization flux-system has no serviceAccountName kustomize-controller; set spec.cluster.multitenant: true"},
+		"not locked down": {func(t *testing.T, dir string) { rewrite(t, dir, file, "multitenant: true", "multitenant: false") }, file,
+			"Flux is not locked down: Kustomization flux-system has no serviceAccountName kustomize-controller; set spec.cluster.multitenant: true"},
 		"a part of the lockdown": {func(t *testing.T, dir string) {
-			put1(t, dir, file, fluxInstance("staging", object{"cluster": object{}, "kustomize": object{"patches": []object{argument(acting, "--default-service-account=default")}}}))
+			put1(t, dir, file,
+				fluxInstance("staging", object{"cluster": object{}, "kustomize": object{"patches": []object{argument(acting, "--default-service-account=default")}}}))
 		}, file, "FluxInstance flux-system/flux: Flux is not locked down: "},
-		"its folder is not there": {func(t *testing.T, dir string) { rewrite(t, dir, file, "clusters/staging", "clusters/stagin") }, "clusters/stagin", "Flux begins with this folder, which is not there"},
+		"its folder is not there": {func(t *testing.T, dir string) { rewrite(t, dir, file, "clusters/staging", "clusters/stagin") }, "clusters/stagin",
+			"Flux begins with this folder, which is not there"},
 		"no kustomization names it": {func(t *testing.T, dir string) {
 			put1(t, dir, "clusters/staging/flux-system/kustomization.yaml", kustomization("", nil, nil))
 		}, file, "Flux would delete what it applied before, and all of Flux with it"},

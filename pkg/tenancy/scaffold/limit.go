@@ -41,7 +41,9 @@ func (t Tree) staysWithin(outcomes []Outcome, edited []EditedFile) error {
 	}
 	for _, name := range changed {
 		if !t.mayWrite(name) {
-			return &RefusedError{fmt.Sprintf("nothing was written: %s is for other places too, and would change: leave --place out to change all places; or, if the Tenant was edited or landwaiter upgraded, first run the command with nothing new and without --place", name)}
+			return &RefusedError{
+				fmt.Sprintf("nothing was written: %s is for other places too, and would change: leave --place out to change all places; or, if the "+
+					"Tenant was edited or landwaiter upgraded, first run the command with nothing new and without --place", name)}
 		}
 	}
 	return nil
@@ -73,9 +75,13 @@ func (a Addition) limit(p Platform, team *Team) (wish *v1beta1.Tenant, err error
 	case err != nil:
 		return nil, &FailedError{err}
 	case len(files) == 0:
-		return nil, &RefusedError{fmt.Sprintf("nothing was written: the team is in %s too, and tenants/base/%s is for all places: leave --place out", others[0].place, wish.Name)}
+		return nil,
+			&RefusedError{fmt.Sprintf("nothing was written: the team is in %s too, and tenants/base/%s is for all places: leave --place out",
+				others[0].place, wish.Name)}
 	case a.Login.Kind != "":
-		return nil, fmt.Errorf("--git-auth cannot be used with --place here: the login is for all places of the team, in tenants/base/%s; leave --place out", wish.Name)
+		return nil,
+			fmt.Errorf("--git-auth cannot be used with --place here: the login is for all places of the team, in tenants/base/%s; leave --place out",
+				wish.Name)
 	}
 	team.From = files[0]
 	team.Tenant, err = a.there(filepath.Join(a.Dir, filepath.FromSlash(files[0])))
@@ -94,7 +100,9 @@ func (a Addition) patchPlaces(p Platform, team *Team) error {
 	for _, place := range team.Places {
 		now := team.In[place]
 		if now == nil {
-			return &RefusedError{fmt.Sprintf("nothing was written: tenants/%s does not build, so it is unclear what it says about Tenant %s: run landwaiter platform check %s", place, team.Tenant.Name, a.Dir)}
+			return &RefusedError{
+				fmt.Sprintf("nothing was written: tenants/%s does not build, so it is unclear what it says about Tenant %s: run landwaiter "+
+					"platform check %s", place, team.Tenant.Name, a.Dir)}
 		}
 		want, err := a.wanted(p, place, now)
 		if err != nil {
@@ -126,7 +134,9 @@ func (a Addition) wanted(p Platform, place string, now *v1beta1.Tenant) (*v1beta
 	}
 	want := a.Team.Tenant.DeepCopy()
 	if before := now.Spec.HomeNamespace; want.Spec.HomeNamespace != before {
-		return nil, &RefusedError{fmt.Sprintf("nothing was written: the home namespace of Tenant %s is %s, not %s: it must be the same everywhere", want.Name, before, want.Spec.HomeNamespace)}
+		return nil,
+			&RefusedError{fmt.Sprintf("nothing was written: the home namespace of Tenant %s is %s, not %s: it must be the same everywhere",
+				want.Name, before, want.Spec.HomeNamespace)}
 	}
 	if r := want.Spec.Reconciler; r != nil && r.Source != nil && r.Path == "" {
 		r.Path = Team{Tenant: want}.folderIn(p, place)
@@ -157,13 +167,17 @@ func (a Addition) patchFile(place string, changed object, tenant string) (string
 	text, err := readExisting(a.Dir, name)
 	if err == nil {
 		documents, parsed := parse([]byte(text))
-		if parsed != nil || len(documents) != 1 || textOf(documents[0], "kind") != v1beta1.KindTenant || textAt(documents[0], "metadata", "name") != tenant || documents[0].Decode(&patch) != nil {
-			return "", &RefusedError{fmt.Sprintf("nothing was written: %s is no patch of Tenant %s: write what you ask for into a patch of your own, or move the file", name, tenant)}
+		if parsed != nil || len(documents) != 1 || textOf(documents[0], "kind") != v1beta1.KindTenant ||
+			textAt(documents[0], "metadata", "name") != tenant || documents[0].Decode(&patch) != nil {
+			return "",
+				&RefusedError{fmt.Sprintf("nothing was written: %s is no patch of Tenant %s: write what you ask for into a patch of your own, or "+
+					"move the file", name, tenant)}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	return document("What differs here of the Tenant. Edit it, and run landwaiter platform scaffold DIR "+tenant+".", merged(patch, changed)), nil
+	return document("What differs here of the Tenant. Edit it, and run landwaiter platform scaffold DIR "+tenant+".", merged(patch, changed)),
+		nil
 }
 
 // merged returns a merge patch that has the effect of two, one after the other.
@@ -194,7 +208,8 @@ func (a Addition) tookEffect(p Platform, team Team, tree Tree) error {
 	}
 	for place := range team.own {
 		if own := after.In[place]; own == nil || !equality.Semantic.DeepEqual(own.Spec, team.In[place].Spec) {
-			return &RefusedError{fmt.Sprintf("nothing was written: another patch in tenants/%s/kustomization.yaml wins over %s: edit that one", place, ownFile(team.Tenant.Name))}
+			return &RefusedError{fmt.Sprintf("nothing was written: another patch in tenants/%s/kustomization.yaml wins over %s: edit that one",
+				place, ownFile(team.Tenant.Name))}
 		}
 	}
 	return nil

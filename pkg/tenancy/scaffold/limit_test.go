@@ -72,7 +72,10 @@ func TestALaterRunKeepsTheVersionOfEachCluster(t *testing.T) {
 	a := inTwoClusters(t, App{Name: "web", Chart: ParseChart("https://charts.example.com@1.2.0")})
 	const staging, production = "clusters/staging/web/shop/web.yaml", "clusters/production/web/shop/web.yaml"
 	rewrite(t, a.Dir, staging, "version: 1.2.0", "version: 1.3.0")
-	for _, run := range []struct{ places, asked []string }{{nil, nil}, {[]string{"staging"}, []string{"namespaces=shop-api"}}, {[]string{"production"}, []string{"isolation.network=Open"}}, {nil, []string{"namespaces=shop-web"}}} {
+	for _, run := range []struct {
+		places, asked []string
+	}{{nil, nil}, {[]string{"staging"}, []string{"namespaces=shop-api"}}, {[]string{"production"}, []string{"isolation.network=Open"}},
+		{nil, []string{"namespaces=shop-web"}}} {
 		a.Team.Places, a.Settings = run.places, settings(run.asked...)
 		a.Team.Tenant = shop(t, run.asked...)
 		_, err := a.Run(t.Context())
@@ -101,7 +104,8 @@ func TestALaterRunKeepsTheVersionOfEachCluster(t *testing.T) {
 
 // The base is every cluster's: what the refusal says changes one cluster's version, and no other's.
 func TestTheVersionOfASharedApplicationIsChangedForOneClusterAsTheRefusalSays(t *testing.T) {
-	for chart, want := range map[string]string{"oci://registry.example.com/charts/web@1.x": "tag: 1.1.0", "https://charts.example.com@1.0.0": "version: 1.1.0", "https://git.example.com/web.git": "tag: 1.1.0"} {
+	for chart, want := range map[string]string{"oci://registry.example.com/charts/web@1.x": "tag: 1.1.0", "https://charts.example.com@1.0.0": "version: 1.1.0",
+		"https://git.example.com/web.git": "tag: 1.1.0"} {
 		a := inTwoClusters(t, App{Name: "web", Shared: true, Chart: ParseChart(chart)})
 		a.Team.Places = []string{"staging"}
 		a.Team.App = App{Name: "web", Shared: true, Chart: ParseChart(strings.SplitN(chart, "@", 2)[0] + "@1.1.0")}
@@ -182,7 +186,8 @@ func TestARunForOneEnvironmentIsRefusedWhereItWouldChangeOthers(t *testing.T) {
 		"another patch": func(t *testing.T, a *Addition) {
 			put1(t, a.Dir, "tenants/staging/shop-own.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: shop}\n")
 			patchTenant(t, a.Dir, "staging", "{}")
-			put1(t, a.Dir, "tenants/staging/last.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: shop}\nspec: {isolation: {quota: {pods: '5'}}}\n")
+			put1(t, a.Dir, "tenants/staging/last.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: shop}\nspec: {isolation: {quota: "+
+				"{pods: '5'}}}\n")
 			added, err := Edit{Patches: []string{"last.yaml"}}.apply(content(t, a.Dir, "tenants/staging/kustomization.yaml"))
 			require.NoError(t, err)
 			put1(t, a.Dir, "tenants/staging/kustomization.yaml", added)
@@ -211,7 +216,8 @@ func TestARunForOneEnvironmentIsRefusedWhereItWouldChangeOthers(t *testing.T) {
 
 // A team's own repository: a version goes to one environment, and later to the next.
 func TestAVersionOfATeamsApplicationGoesToOneEnvironmentFirst(t *testing.T) {
-	o := Own{Dir: filepath.Join(folder(t), "web"), Repository: Repository{Tenant: shop(t), App: App{Name: "web", Chart: ParseChart("oci://registry.example.com/charts/web@1.4.0")}}}
+	o := Own{Dir: filepath.Join(folder(t), "web"),
+		Repository: Repository{Tenant: shop(t), App: App{Name: "web", Chart: ParseChart("oci://registry.example.com/charts/web@1.4.0")}}}
 	_, err := o.Run(t.Context())
 	require.NoError(t, err)
 	o.Repository.App.Chart.Version = "1.5.0"

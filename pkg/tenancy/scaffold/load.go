@@ -91,7 +91,8 @@ func (c *checker) load(dir string) error {
 		case entry.IsDir():
 			return nil
 		case entry.Type()&fs.ModeSymlink != 0:
-			c.find("NotARegularFile", name, "it is a symbolic link, which Flux does not follow: replace it by a file, or by a resource of a kustomization")
+			c.find("NotARegularFile", name, "it is a symbolic link, which Flux does not follow: replace it by a file, or by a resource of "+
+				"a kustomization")
 			return nil
 		case !entry.Type().IsRegular():
 			c.find("NotARegularFile", name, "it is no regular file: remove it")
@@ -172,7 +173,8 @@ func (c *checker) inspect() {
 				c.defined[textAt(document, "spec", "group")+" "+textAt(document, "spec", "names", "kind")] = true
 			}
 			if strings.HasPrefix(textOf(document, "kind"), "ENC[") {
-				c.find("NotApplicable", name, "its apiVersion and kind are encrypted too, so nothing can apply it: decrypt it, and encrypt it with sops and the rules of .sops.yaml, which encrypt data and stringData alone")
+				c.find("NotApplicable", name, "its apiVersion and kind are encrypted too, so nothing can apply it: decrypt it, and encrypt it with "+
+					"sops and the rules of .sops.yaml, which encrypt data and stringData alone")
 			}
 			if ofHelmOperator(document) {
 				c.find("ObjectInvalid", name, "%s", helmOperator(name, document))

@@ -59,7 +59,8 @@ func (p Platform) lockdown() string {
 		},
 	}
 	if p.decryptsByAccount() {
-		patches = append(patches, argument(acting, workloadIdentity), argument(acting, kubeConfigAccount), argument("kustomize-controller", decryptionAccount))
+		patches = append(patches, argument(acting, workloadIdentity), argument(acting, kubeConfigAccount),
+			argument("kustomize-controller", decryptionAccount))
 	}
 	comment := "Keeps Flux from acting for tenants with permissions of its own: no references across namespaces,\n" +
 		"no remote bases, and the account default, which has no permissions, where none is named."
@@ -82,7 +83,8 @@ func (p Platform) lockdownArguments() map[string][]string {
 		arguments["helm-controller"] = append(arguments["helm-controller"], workloadIdentity, kubeConfigAccount)
 	}
 	if !p.SharedSource {
-		for _, name := range []string{"kustomize-controller", "helm-controller", "notification-controller", "image-reflector-controller", "image-automation-controller"} {
+		for _, name := range []string{"kustomize-controller", "helm-controller", "notification-controller", "image-reflector-controller",
+			"image-automation-controller"} {
 			arguments[name] = append([]string{refs}, arguments[name]...)
 		}
 	}
@@ -130,7 +132,8 @@ func (c *checker) lockdowns() {
 			continue
 		}
 		if name := c.kustomizationFile(folder); name == "" || c.virtual[name] {
-			c.find("NotLockedDown", folder, "Flux is not locked down: the folder has no kustomization.yaml; write it again with landwaiter platform init")
+			c.find("NotLockedDown", folder, "Flux is not locked down: the folder has no kustomization.yaml; write it again with "+
+				"landwaiter platform init")
 		}
 	}
 	for _, folder := range c.folders() {
@@ -170,7 +173,8 @@ func (c *checker) lockdown(folder string) error {
 		})
 	}
 	for _, missing := range c.platform().unlocked(made.objects) {
-		c.find("NotLockedDown", c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform init writes it", missing)
+		c.find("NotLockedDown", c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform "+
+			"init writes it", missing)
 	}
 	return nil
 }

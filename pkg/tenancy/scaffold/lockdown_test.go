@@ -75,7 +75,8 @@ func installed(t *testing.T) string {
 	t.Helper()
 	components, err := os.ReadFile("testdata/gotk-components.yaml")
 	require.NoError(t, err)
-	return "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: allow-egress, namespace: flux-system}\nspec: {podSelector: {}, policyTypes: [Egress]}\n" +
+	return "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: allow-egress, namespace: flux-system}\nspec: {podSelector: {}, " +
+		"policyTypes: [Egress]}\n" +
 		"---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gitrepositories.source.toolkit.fluxcd.io}\n" +
 		"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n---\n" + string(components)
 }
@@ -94,9 +95,12 @@ func TestBootstrapPrintsTheSourceAndTheLockdown(t *testing.T) {
 			require.Empty(t, (Platform{SharedSource: shared}).lacking(o), identity(o))
 		}
 		require.Len(t, objects, 10)
-		require.Equal(t, []string{"Namespace flux-system", "CustomResourceDefinition gitrepositories.source.toolkit.fluxcd.io"}, names[:2], "what others need is first")
+		require.Equal(t, []string{"Namespace flux-system", "CustomResourceDefinition gitrepositories.source.toolkit.fluxcd.io"}, names[:2],
+			"what others need is first")
 		require.Equal(t, "GitRepository flux-system/default", names[9], "what needs others is last")
-		require.Equal(t, map[string]any{"interval": "1m", "url": "https://github.com/example/demo", "ref": map[string]any{"branch": "main"}, "ignore": "ctrl.py\nREADME.md"}, objects[9].Object["spec"])
+		require.Equal(t,
+			map[string]any{"interval": "1m", "url": "https://github.com/example/demo", "ref": map[string]any{"branch": "main"}, "ignore": "ctrl.py\nREADME.md"},
+			objects[9].Object["spec"])
 		require.Equal(t, !shared, strings.Contains(text, "--no-cross-namespace-refs=true"))
 		require.Contains(t, text, "--no-remote-bases=true")
 	}
@@ -120,7 +124,8 @@ func TestBootstrapRefusesWhatWouldNotBeLockedDown(t *testing.T) {
 			b.Components = []byte(strings.Replace(string(b.Components), "--watch-all-namespaces=true", "--no-cross-namespace-refs=false", 2))
 		}, "kustomize-controller has --no-cross-namespace-refs twice, and the last one counts"},
 		"aliases without end": {func(b *Bootstrap) {
-			b.Components = append(b.Components, "---\na: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n"+
+			b.Components = append(b.Components, "---\na: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, "+
+				"*b, *b, *b, *b, *b, *b]\n"+
 				"d: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: [*e, *e, *e, *e, *e, *e, *e, *e, *e, *e]\n"...)
 		}, "once its aliases are expanded"},
 	} {
@@ -136,7 +141,8 @@ func TestBootstrapRefusesWhatWouldNotBeLockedDown(t *testing.T) {
 // With sopsKMS, kustomize-controller has a cloud identity that may decrypt all of the platform's Secrets.
 func TestTeamsDoNotDecryptWithTheIdentityOfFlux(t *testing.T) {
 	const key, entry = "sopsKMS=arn:aws:kms:eu-central-1:111122223333:key/0d9d8d8e-0000-4000-8000-000000000000", "clusters/staging/flux-system/"
-	const feature, kubeConfig, decryption = "--feature-gates=ObjectLevelWorkloadIdentity=true", "--default-kubeconfig-service-account=default", "--default-decryption-service-account=default"
+	const feature, kubeConfig, decryption = "--feature-gates=ObjectLevelWorkloadIdentity=true", "--default-kubeconfig-service-account=default",
+		"--default-decryption-service-account=default"
 	components, err := os.ReadFile("testdata/gotk-components.yaml")
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
@@ -152,7 +158,8 @@ func TestTeamsDoNotDecryptWithTheIdentityOfFlux(t *testing.T) {
 			dir := folder(t)
 			put1(t, dir, entry+"gotk-components.yaml", string(components))
 			put1(t, dir, entry+"gotk-sync.yaml", gotkSync)
-			rewrite(t, dir, entry+"gotk-components.yaml", "metadata: {name: kustomize-controller,", "metadata: {annotations: {image: '"+c.image+"'}, name: kustomize-controller,")
+			rewrite(t, dir, entry+"gotk-components.yaml", "metadata: {name: kustomize-controller,",
+				"metadata: {annotations: {image: '"+c.image+"'}, name: kustomize-controller,")
 			p, err := Prepare(dir, Told{Settings: settings(key, "environments=staging", "constraints=images")})
 			require.NoError(t, err)
 			tree, err := NewPlatform(p)
@@ -163,10 +170,12 @@ func TestTeamsDoNotDecryptWithTheIdentityOfFlux(t *testing.T) {
 				given := argumentsOf(o)
 				require.Equal(t, c.locked && o.GetName() == "kustomize-controller", slices.Contains(given, decryption), o.GetName())
 				for _, argument := range []string{feature, kubeConfig} {
-					require.Equal(t, c.locked && slices.Contains([]string{"kustomize-controller", "helm-controller"}, o.GetName()), slices.Contains(given, argument), o.GetName())
+					require.Equal(t, c.locked && slices.Contains([]string{"kustomize-controller", "helm-controller"}, o.GetName()),
+						slices.Contains(given, argument), o.GetName())
 				}
 			}
-			require.Equal(t, c.locked, strings.Contains(content(t, dir, "clusters/staging/tenants.yaml"), "  decryption:\n    provider: sops\n    serviceAccountName: kustomize-controller\n"))
+			require.Equal(t, c.locked,
+				strings.Contains(content(t, dir, "clusters/staging/tenants.yaml"), "  decryption:\n    provider: sops\n    serviceAccountName: kustomize-controller\n"))
 			light(t, dir)
 			report, err := Check(t.Context(), dir, CheckOptions{})
 			require.NoError(t, err)

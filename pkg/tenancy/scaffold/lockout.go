@@ -106,7 +106,9 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	for _, constraint := range constraints {
 		at, who := c.of(constraint.folder, constraint.Unstructured), identity(constraint.Unstructured)
 		if list, _, _ := unstructured.NestedSlice(constraint.Object, "spec", "match", "namespaces"); len(list) == 0 && !mayAllow("", "") {
-			c.find("EveryImageDenied", at, "%s denies every image, because no policy and no Verifier in the tree allows any image: put a ClusterVerifier or a ClusterVerificationPolicy into infrastructure/policies/own, or run platform init with --set enforcement=dryrun until there is one", who)
+			c.find("EveryImageDenied", at, "%s denies every image, because no policy and no Verifier in the tree allows any image: put a "+
+				"ClusterVerifier or a ClusterVerificationPolicy into infrastructure/policies/own, or run platform init with --set enforcement=dryrun "+
+				"until there is one", who)
 			continue
 		}
 		for _, n := range images {
@@ -117,7 +119,9 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 			if n.image != "" {
 				what = "image " + n.image
 			}
-			c.find("PlatformImageDenied", at, "%s denies %s of %s, because no rule could allow it in namespace %s: put a rule for it into infrastructure/policies/own, or add the namespace to exemptNamespaces in %s and run platform init", who, what, n.by, n.namespace, SettingsFile)
+			c.find("PlatformImageDenied", at, "%s denies %s of %s, because no rule could allow it in namespace %s: put a rule for it into "+
+				"infrastructure/policies/own, or add the namespace to exemptNamespaces in %s and run platform init", who, what, n.by,
+				n.namespace, SettingsFile)
 		}
 	}
 }
@@ -241,7 +245,9 @@ func matches(c *unstructured.Unstructured, n needed) bool {
 	switch {
 	case len(only) > 0 && !slices.ContainsFunc(only, func(pattern string) bool { return constraint.MatchesName(pattern, n.namespace) }):
 		return false
-	case slices.ContainsFunc(list("spec", "match", "excludedNamespaces"), func(pattern string) bool { return constraint.MatchesName(pattern, n.namespace) }):
+	case slices.ContainsFunc(list("spec", "match", "excludedNamespaces"), func(pattern string) bool {
+		return constraint.MatchesName(pattern, n.namespace)
+	}):
 		return false
 	}
 	return !constraint.LeftOut(constraint.ExemptImages(c), n.image)

@@ -14,7 +14,8 @@ import (
 func asked(t *testing.T, spec string, allowed ...needed) []resource.Finding {
 	t.Helper()
 	dir := small(t)
-	put1(t, dir, "clusters/staging/constraint.yaml", "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: VerifiedImages\nmetadata: {name: ours}\nspec: "+spec+"\n")
+	put1(t, dir, "clusters/staging/constraint.yaml", "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: VerifiedImages\nmetadata: {name: "+
+		"ours}\nspec: "+spec+"\n")
 	put1(t, dir, "clusters/staging/app.yaml", `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: agent, namespace: monitoring}
@@ -40,7 +41,8 @@ spec:
 
 func TestKnowsWhatAConstraintDenies(t *testing.T) {
 	some := needed{} // some image may be allowed in some namespace
-	agent, container := needed{namespace: "monitoring", image: "registry.example.com/agent:v1"}, needed{namespace: "monitoring", image: "registry.example.com/init:v1"}
+	agent, container := needed{namespace: "monitoring", image: "registry.example.com/agent:v1"},
+		needed{namespace: "monitoring", image: "registry.example.com/init:v1"}
 	flux := needed{namespace: "flux-system", image: fluxImage}
 	const rest = "excludedNamespaces: [gatekeeper-system, landwaiter-system]"
 	for name, c := range map[string]struct {
@@ -48,16 +50,20 @@ func TestKnowsWhatAConstraintDenies(t *testing.T) {
 		allowed []needed
 		denied  []string
 	}{
-		"everything":                       {"{match: {" + rest + "}}", nil, []string{"denies every image, because"}},
-		"nothing that is needed":           {"{match: {" + rest + "}}", []needed{some, agent, container, flux}, nil},
-		"Flux":                             {"{match: {" + rest + "}}", []needed{some, agent, container}, []string{"image ghcr.io/fluxcd/kustomize-controller of Flux"}},
-		"a container":                      {"{match: {" + rest + "}}", []needed{some, container, flux}, []string{"image registry.example.com/agent:v1 of Deployment monitoring/agent"}},
-		"what a chart installs":            {"{match: {excludedNamespaces: [gatekeeper-system]}}", []needed{some, agent, container, flux}, []string{"every image of HelmRelease flux-system/landwaiter"}},
-		"nothing for a rehearsal":          {"{enforcementAction: dryrun, match: {" + rest + "}}", nil, nil},
-		"nothing by audits alone":          {"{enforcementAction: scoped, scopedEnforcementActions: [{action: warn}]}", nil, nil},
-		"by a scoped action":               {"{enforcementAction: scoped, scopedEnforcementActions: [{action: deny}]}", nil, []string{"denies every image, because"}},
-		"nothing of namespaces left out":   {"{match: {excludedNamespaces: ['*-system', 'moni*', '*it*']}}", []needed{some}, nil},
-		"nothing of images left out":       {"{match: {" + rest + "}, parameters: {exemptImages: ['registry.example.com/*', ghcr.io/fluxcd/kustomize-controller]}}", []needed{some}, nil},
+		"everything":             {"{match: {" + rest + "}}", nil, []string{"denies every image, because"}},
+		"nothing that is needed": {"{match: {" + rest + "}}", []needed{some, agent, container, flux}, nil},
+		"Flux": {"{match: {" + rest + "}}", []needed{some, agent, container},
+			[]string{"image ghcr.io/fluxcd/kustomize-controller of Flux"}},
+		"a container": {"{match: {" + rest + "}}", []needed{some, container, flux},
+			[]string{"image registry.example.com/agent:v1 of Deployment monitoring/agent"}},
+		"what a chart installs": {"{match: {excludedNamespaces: [gatekeeper-system]}}", []needed{some, agent, container, flux},
+			[]string{"every image of HelmRelease flux-system/landwaiter"}},
+		"nothing for a rehearsal":        {"{enforcementAction: dryrun, match: {" + rest + "}}", nil, nil},
+		"nothing by audits alone":        {"{enforcementAction: scoped, scopedEnforcementActions: [{action: warn}]}", nil, nil},
+		"by a scoped action":             {"{enforcementAction: scoped, scopedEnforcementActions: [{action: deny}]}", nil, []string{"denies every image, because"}},
+		"nothing of namespaces left out": {"{match: {excludedNamespaces: ['*-system', 'moni*', '*it*']}}", []needed{some}, nil},
+		"nothing of images left out": {"{match: {" + rest + "}, parameters: {exemptImages: ['registry.example.com/*', ghcr.io/fluxcd/kustomize-controller]}}",
+			[]needed{some}, nil},
 		"one namespace":                    {"{match: {namespaces: [flux-system]}}", nil, []string{"image ghcr.io/fluxcd/kustomize-controller of Flux"}},
 		"nothing of what labels may leave": {"{match: {namespaceSelector: {matchLabels: {a: b}}}}", nil, nil},
 	} {

@@ -49,9 +49,11 @@ func ParseLogin(value string) (LoginOptions, error) {
 	case kind != loginSSH && kind != loginToken:
 		return LoginOptions{}, fmt.Errorf("--git-auth is %q, it must be ssh=KNOWN_HOSTS or token=FILE", value)
 	case file == "" && kind == loginSSH:
-		return LoginOptions{}, errors.New("--git-auth=ssh needs a file with the public keys of the Git host, as ssh-keyscan prints them: --git-auth=ssh=KNOWN_HOSTS")
+		return LoginOptions{},
+			errors.New("--git-auth=ssh needs a file with the public keys of the Git host, as ssh-keyscan prints them: --git-auth=ssh=KNOWN_HOSTS")
 	case file == "":
-		return LoginOptions{}, errors.New("--git-auth=token needs a file with the token, or with USER:TOKEN, or - for standard input: --git-auth=token=FILE")
+		return LoginOptions{},
+			errors.New("--git-auth=token needs a file with the token, or with USER:TOKEN, or - for standard input: --git-auth=token=FILE")
 	}
 	return LoginOptions{Kind: kind, File: file}, nil
 }
@@ -84,7 +86,9 @@ func (o LoginOptions) prepare(dir string, p Platform, team *Team) (login, error)
 	}
 	switch {
 	case o.Out == "" && p.sops() == (sopsKey{}):
-		return l, errors.New("where to with the Secret? give --git-auth-out, a file outside of the tree, or make the tree with landwaiter platform init --set sopsAge=RECIPIENT (or sopsPGP, sopsKMS)")
+		return l,
+			errors.New("where to with the Secret? give --git-auth-out, a file outside of the tree, or make the tree with landwaiter platform init " +
+				"--set sopsAge=RECIPIENT (or sopsPGP, sopsKMS)")
 	case o.Out != "":
 		if err := outside(dir, o.Out); err != nil {
 			return l, err

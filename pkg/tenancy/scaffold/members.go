@@ -104,14 +104,17 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 			lacks[namespace] = append(lacks[namespace], identity(o))
 			continue
 		case o.GetName() != onboard.RoleReferenceReader && !says(there.Object, o.Object): // the tree does not know Landwaiter's account
-			c.find("TenantObjectDiffers", at, "Tenant %s: %s in %s is not what the Tenant stands for there: %s", tenant.Name, identity(o), there.folder, again)
+			c.find("TenantObjectDiffers", at, "Tenant %s: %s in %s is not what the Tenant stands for there: %s", tenant.Name, identity(o),
+				there.folder, again)
 		}
 		has[namespace] = true
 	}
 	namesakes := fullest(tenant)
 	for _, o := range present {
-		if o.GetLabels()[v1beta1.LabelTenant] == tenant.Name && o.GetLabels()[v1beta1.LabelOwner] != "" && namesakes[o.GetKind()+" "+o.GetName()] {
-			c.find("TenantObjectDiffers", at, "Tenant %s: the Tenant does not stand for %s, which is in %s: %s", tenant.Name, identity(o.Unstructured), o.folder, again)
+		if o.GetLabels()[v1beta1.LabelTenant] == tenant.Name && o.GetLabels()[v1beta1.LabelOwner] != "" &&
+			namesakes[o.GetKind()+" "+o.GetName()] {
+			c.find("TenantObjectDiffers", at, "Tenant %s: the Tenant does not stand for %s, which is in %s: %s", tenant.Name,
+				identity(o.Unstructured), o.folder, again)
 		}
 	}
 	for namespace, missing := range lacks {

@@ -27,27 +27,34 @@ func TestCheckFindsRightsOfATeamsAccountBeyondItsRole(t *testing.T) {
 	for name, c := range map[string]wrong{
 		"its own binding to another role": {func(t *testing.T, dir string) {
 			rewrite(t, dir, redObjects, "name: landwaiter-reconciler", "name: cluster-admin")
-		}, redObjects, "RoleBinding iris-red/iris-red-reconciler gives the account of Tenant iris-red ClusterRole cluster-admin in namespace iris-red; it has landwaiter-reconciler in the team's namespaces"},
+		}, redObjects, "RoleBinding iris-red/iris-red-reconciler gives the account of Tenant iris-red ClusterRole cluster-admin in namespace iris-red; it has " +
+			"landwaiter-reconciler in the team's namespaces"},
 		"in the whole cluster": {func(t *testing.T, dir string) {
 			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n"+redAccount)
 		}, rights, "ClusterRoleBinding x gives the account of Tenant iris-red ClusterRole view in the whole cluster"},
 		"its role in the whole cluster": {func(t *testing.T, dir string) {
-			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-reconciler}\n"+redAccount)
+			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "+
+				"landwaiter-reconciler}\n"+redAccount)
 		}, rights, "in the whole cluster"},
 		"its role in a namespace of others": {func(t *testing.T, dir string) {
-			grants(t, dir, "kind: RoleBinding\nmetadata: {name: x, namespace: flux-system}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-reconciler}\n"+redAccount)
+			grants(t, dir, "kind: RoleBinding\nmetadata: {name: x, namespace: flux-system}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "+
+				"landwaiter-reconciler}\n"+redAccount)
 		}, rights, "RoleBinding flux-system/x gives"},
 		"a Role of a namespace": {func(t *testing.T, dir string) {
-			grants(t, dir, "kind: RoleBinding\nmetadata: {name: x, namespace: iris-red-web}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: more}\n"+redAccount)
+			grants(t, dir, "kind: RoleBinding\nmetadata: {name: x, namespace: iris-red-web}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, "+
+				"name: more}\n"+redAccount)
 		}, rights, "Role more"},
 		"by its name as a user": {func(t *testing.T, dir string) {
-			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccount:iris-red:iris-red'}]")
+			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: "+
+				"[{kind: User, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccount:iris-red:iris-red'}]")
 		}, rights, "ClusterRole view"},
 		"by the accounts of its home namespace": {func(t *testing.T, dir string) {
-			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccounts:iris-red'}]")
+			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: "+
+				"[{kind: Group, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccounts:iris-red'}]")
 		}, rights, "ClusterRole view"},
 		"by all accounts": {func(t *testing.T, dir string) {
-			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccounts'}]")
+			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: "+
+				"[{kind: Group, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccounts'}]")
 		}, rights, "ClusterRole view"},
 		"a permission to make namespaces that the Tenant does not give": {func(t *testing.T, dir string) {
 			rewrite(t, dir, redTenant, "    createNamespaces: true\n", "")
@@ -58,7 +65,8 @@ func TestCheckFindsRightsOfATeamsAccountBeyondItsRole(t *testing.T) {
 }
 
 func TestCheckFindsPiecesThatGiveEveryAccountTooMuch(t *testing.T) {
-	const rights, piece = "infrastructure/policies/own/rights.yaml", "kind: ClusterRole\nmetadata: {name: x, labels: {landwaiter.dev/aggregate-to-reconciler: 'true'}}\nrules: [{apiGroups: [%s], resources: [things], verbs: [get]}]"
+	const rights, piece = "infrastructure/policies/own/rights.yaml", "kind: ClusterRole\nmetadata: {name: x, labels: {landwaiter.dev/aggregate-to-reconciler: " +
+		"'true'}}\nrules: [{apiGroups: [%s], resources: [things], verbs: [get]}]"
 	wrong{func(t *testing.T, dir string) { grants(t, dir, fmt.Sprintf(piece, "landwaiter.dev")) }, rights,
 		"ClusterRole x is a piece of the role of every Git account and has landwaiter.dev: take it out"}.isFound(t, small(t))
 	dir := small(t)
@@ -71,9 +79,13 @@ func TestCheckFindsPiecesThatGiveEveryAccountTooMuch(t *testing.T) {
 // What the Tenant says, and what is about others, is no finding.
 func TestRightsThatATenantGivesAreSound(t *testing.T) {
 	tenant := team("iris-red", func(s *v1beta1.TenantSpec) { s.Reconciler.ClusterRole = "admin" })
-	dir := light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: tenant}, {Tenant: team("iris-blue", nil)}}}.write(t))
-	grants(t, dir, "kind: RoleBinding\nmetadata: {name: x, namespace: iris-red-dev}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\n"+redAccount+
-		"\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: y}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: other, namespace: iris-red}]")
+	dir := light(t,
+		example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}},
+			teams: []Team{{Tenant: tenant}, {Tenant: team("iris-blue", nil)}}}.write(t))
+	grants(t, dir, "kind: RoleBinding\nmetadata: {name: x, namespace: iris-red-dev}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, "+
+		"name: admin}\n"+redAccount+
+		"\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: y}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: "+
+		"ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: other, namespace: iris-red}]")
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)
 	require.Empty(t, report.Findings)
@@ -98,7 +110,8 @@ func TestCheckFindsNamespacesOfATenantWithoutObjects(t *testing.T) {
 
 // The operator makes the objects, so the tree has none.
 func TestAnOperatorsTreeNeedsNoObjects(t *testing.T) {
-	dir := light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Operator: true, Environments: []string{"staging"}}, teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t))
+	dir := light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Operator: true, Environments: []string{"staging"}},
+		teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t))
 	rewrite(t, dir, redTenant, "  - iris-red-web\n", "  - iris-red-api\n  - iris-red-web\n")
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)

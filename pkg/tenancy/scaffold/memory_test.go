@@ -14,7 +14,8 @@ import (
 
 // odd are names that git can hold and that kustomize's own file system in memory refuses.
 func odd() []string {
-	return []string{"two words", "Übersicht", "[draft] (1)", "a@b", "c++", "x,y", "a..b", "#1", "- a", "a: b", "$HOME", "'quoted'", `back\slash`, "tab\there", "🔐", "*", "~", "100%", "a=b", "&a", "!b", "%41", "?"}
+	return []string{"two words", "Übersicht", "[draft] (1)", "a@b", "c++", "x,y", "a..b", "#1", "- a", "a: b", "$HOME", "'quoted'", `back\slash`, "tab\there", "🔐",
+		"*", "~", "100%", "a=b", "&a", "!b", "%41", "?"}
 }
 
 func TestACheckReadsEveryNameThatGitCanHold(t *testing.T) {
@@ -60,8 +61,10 @@ func TestANameThatIsARepositoryIsNeverBuilt(t *testing.T) {
 	marker := filepath.Join(bin, "ran")
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\ntouch "+marker+"\nexit 1\n"), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	for _, name := range []string{"https:/127.0.0.1:1/x.yaml", "https://127.0.0.1:1/x.yaml", "http:x.yaml", "HTTPS:/127.0.0.1:1/x.yaml", "https://h/o/r%zz", "git@127.0.0.1:org/repo", "me@h/o/r",
-		"ssh://h/o/r", "git::https://h/o/r", "git::file:///x", "file:///tmp/x", "file:/tmp/x", "file:///x?ref=--upload-pack=touch%20x%3B", "github.com/o/r", "GitHub.com:o/r", "a@b"} {
+	for _, name := range []string{"https:/127.0.0.1:1/x.yaml", "https://127.0.0.1:1/x.yaml", "http:x.yaml", "HTTPS:/127.0.0.1:1/x.yaml", "https://h/o/r%zz",
+		"git@127.0.0.1:org/repo", "me@h/o/r",
+		"ssh://h/o/r", "git::https://h/o/r", "git::file:///x", "file:///tmp/x", "file:/tmp/x", "file:///x?ref=--upload-pack=touch%20x%3B", "github.com/o/r",
+		"GitHub.com:o/r", "a@b"} {
 		for _, field := range []string{"resources", "components", "bases"} {
 			for _, content := range []string{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "a: b\n"} {
 				dir := folder(t)

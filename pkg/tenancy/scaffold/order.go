@@ -66,7 +66,8 @@ func (c *checker) tenantsLast(all *closure, order map[string][]string) {
 		}
 		for _, step := range all.appliers() {
 			if !awaited[identity(step.Unstructured)] && all.applies(step, restricts) {
-				c.find("TenantsTooEarly", c.of(tenants.folder, tenants.Unstructured), "%s applies %s and does not wait for %s, so pods of teams can start before what restricts them exists: add %s to spec.dependsOn",
+				c.find("TenantsTooEarly", c.of(tenants.folder, tenants.Unstructured),
+					"%s applies %s and does not wait for %s, so pods of teams can start before what restricts them exists: add %s to spec.dependsOn",
 					identity(tenants.Unstructured), what, identity(step.Unstructured), step.GetName())
 			}
 		}
@@ -81,7 +82,8 @@ func (c *checker) prunedDefinitions(all *closure) {
 		if pruned && k.GetName() != platformSource && all.applies(k, func(o *unstructured.Unstructured) bool {
 			return isDefinition(o) && !staysInCluster(o, k.Unstructured)
 		}) {
-			c.find("DefinitionsPruned", c.of(k.folder, k.Unstructured), "%s applies CRDs with spec.prune: true, so a CRD that leaves %s is deleted in the cluster, with all objects of its kind: set spec.prune: false, or annotate the CRDs with %s: %s",
+			c.find("DefinitionsPruned", c.of(k.folder, k.Unstructured), "%s applies CRDs with spec.prune: true, so a CRD that leaves %s is "+
+				"deleted in the cluster, with all objects of its kind: set spec.prune: false, or annotate the CRDs with %s: %s",
 				identity(k.Unstructured), folderOf(k.Unstructured), pruneAnnotation, pruneDisabled)
 		}
 	}
@@ -129,12 +131,15 @@ func (c *checker) nowhere(all *closure, holders *resource.Tenants) {
 			}
 		}
 		for field, name := range named {
-			if slices.Contains(made, name) || slices.Contains(seen, name) || strings.HasPrefix(name, "kube-") || strings.Contains(name, "${") || holders.Holder(name) != nil {
+			if slices.Contains(made, name) || slices.Contains(seen, name) || strings.HasPrefix(name, "kube-") || strings.Contains(name, "${") ||
+				holders.Holder(name) != nil {
 				continue
 			}
-			severity, meant, without := resource.Note, "", "; without it, Flux applies nothing of this folder: correct the name, or add the Namespace"
+			severity, meant, without := resource.Note, "", "; without it, Flux applies nothing of this folder: correct the name, or "+
+				"add the Namespace"
 			if strings.HasPrefix(field, "subjects") {
-				without = "; if it was that of a team that is gone, whoever creates it again has these permissions: remove the subject, or correct the name"
+				without = "; if it was that of a team that is gone, whoever creates it again has these permissions: remove the subject, or " +
+					"correct the name"
 			}
 			if c.options.Near != nil {
 				if near, ok := c.options.Near(name, made[1:]); ok {

@@ -42,7 +42,8 @@ func (a Addition) keepsOthers(p Platform, team Team, wish *v1beta1.Tenant) error
 			for _, other := range others {
 				for _, namespace := range namespacesOf(other) {
 					if slices.Contains(own, namespace) {
-						return &RefusedError{fmt.Sprintf("%s: namespace %s is in Tenant %s, so Tenant %s cannot have it too: take it out of one", file, namespace, other.Name, team.Tenant.Name)}
+						return &RefusedError{fmt.Sprintf("%s: namespace %s is in Tenant %s, so Tenant %s cannot have it too: take it out of one", file,
+							namespace, other.Name, team.Tenant.Name)}
 					}
 				}
 			}
@@ -60,13 +61,17 @@ func namespacesOf(tenant *v1beta1.Tenant) []string {
 func (team Team) hints(p Platform) (hints []string) {
 	r, name := team.Tenant.Spec.Reconciler, team.Tenant.Name
 	if (r == nil || r.Source == nil) && team.App == (App{}) && len(team.Apps) == 0 && team.Tenant.Annotations[v1beta1.AnnotationForm] == "" {
-		hints = append(hints, fmt.Sprintf("Tenant %s has no reconciler.source.url, so Flux applies no repository of the team; to name one, run this again with --set reconciler.source.url=URL", name))
+		hints = append(hints,
+			fmt.Sprintf("Tenant %s has no reconciler.source.url, so Flux applies no repository of the team; to name one, run this again with "+
+				"--set reconciler.source.url=URL", name))
 	}
 	if r != nil && r.ClusterRole == "cluster-admin" {
 		hints = append(hints, fmt.Sprintf("Tenant %s: %s", name, roleTooFar(r)))
 	}
 	if r != nil && r.CreateNamespaces && !p.Operator {
-		hints = append(hints, fmt.Sprintf("Tenant %s may create namespaces, and the tree has no operator: after each new namespace, run landwaiter tenant add %s; until then the team has no permissions in it", name, name))
+		hints = append(hints,
+			fmt.Sprintf("Tenant %s may create namespaces, and the tree has no operator: after each new namespace, run landwaiter tenant add %s; "+
+				"until then the team has no permissions in it", name, name))
 	}
 	return hints
 }

@@ -40,10 +40,14 @@ func TestARunSaysWhatATeamStillNeeds(t *testing.T) {
 		values   []string
 		says     []string
 	}{
-		"no repository":                {Platform{}, nil, []string{"with --set reconciler.source.url=URL"}},
-		"nothing":                      {Platform{}, []string{"reconciler.source.url=https://github.com/example/shop"}, nil},
-		"namespaces of its own":        {Platform{}, []string{"reconciler.source.url=https://github.com/example/shop", "reconciler.createNamespaces=true", "namespacePrefix=shop-"}, []string{"after each new namespace, run landwaiter tenant add shop"}},
-		"the operator provisions them": {Platform{Operator: true}, []string{"reconciler.source.url=https://github.com/example/shop", "reconciler.createNamespaces=true", "namespacePrefix=shop-"}, nil},
+		"no repository": {Platform{}, nil, []string{"with --set reconciler.source.url=URL"}},
+		"nothing":       {Platform{}, []string{"reconciler.source.url=https://github.com/example/shop"}, nil},
+		"namespaces of its own": {Platform{},
+			[]string{"reconciler.source.url=https://github.com/example/shop", "reconciler.createNamespaces=true", "namespacePrefix=shop-"},
+			[]string{"after each new namespace, run landwaiter tenant add shop"}},
+		"the operator " +
+			"provisions them": {Platform{Operator: true},
+			[]string{"reconciler.source.url=https://github.com/example/shop", "reconciler.createNamespaces=true", "namespacePrefix=shop-"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := addition(t, c.platform)
@@ -79,7 +83,8 @@ func TestTheDemosRepositoryIsNotTakenForAnother(t *testing.T) {
 }
 
 func TestATenantOfTheDemoHasTheDemosRepository(t *testing.T) {
-	tenant, err := onboard.Description{Name: "sometenant", DemoNamespace: "foo", Settings: settings("reconciler.source.url=https://github.com/example/demo")}.Tenant()
+	tenant, err := onboard.Description{Name: "sometenant", DemoNamespace: "foo",
+		Settings: settings("reconciler.source.url=https://github.com/example/demo")}.Tenant()
 	require.NoError(t, err)
 	a := addition(t, Platform{})
 	a.Team.Tenant, a.Whole = tenant, true

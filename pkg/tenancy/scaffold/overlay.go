@@ -199,10 +199,14 @@ func (a Addition) findPlaces(p Platform, team *Team, tree Tree) (err error) {
 		own := c.tenantOf(path.Dir(l.list), name)
 		switch {
 		case own == nil && len(team.wrote) > 0:
-			return &RefusedError{fmt.Sprintf("nothing was written: %s does not build, so it is unclear what it says about Tenant %s: run landwaiter platform check %s", l.list, name, a.Dir)}
+			return &RefusedError{
+				fmt.Sprintf("nothing was written: %s does not build, so it is unclear what it says about Tenant %s: run landwaiter platform check %s",
+					l.list, name, a.Dir)}
 		case own == nil: // for a check
 		case own.Spec.HomeNamespace != team.Tenant.Spec.HomeNamespace:
-			return &RefusedError{fmt.Sprintf("nothing was written: %s gives Tenant %s the home namespace %s, and the base %s, but it must be the same everywhere: remove homeNamespace from the patch", l.list, name, own.Spec.HomeNamespace, team.Tenant.Spec.HomeNamespace)}
+			return &RefusedError{
+				fmt.Sprintf("nothing was written: %s gives Tenant %s the home namespace %s, and the base %s, but it must be the same everywhere: "+
+					"remove homeNamespace from the patch", l.list, name, own.Spec.HomeNamespace, team.Tenant.Spec.HomeNamespace)}
 		default:
 			team.In[l.place] = own
 		}

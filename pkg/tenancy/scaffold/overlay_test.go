@@ -18,7 +18,8 @@ func differs(t *testing.T, p Platform) (a *Addition, again func() error) {
 	made := addition(t, p)
 	a = &made
 	light(t, a.Dir)
-	a.Team.Tenant = shop(t, "reconciler.source.url=https://github.com/example/shop", "namespaces=shop-web", "isolation.quota.pods=10", "access.viewers=shop-viewers")
+	a.Team.Tenant = shop(t, "reconciler.source.url=https://github.com/example/shop", "namespaces=shop-web", "isolation.quota.pods=10",
+		"access.viewers=shop-viewers")
 	_, err := a.Run(t.Context())
 	require.NoError(t, err)
 	a.Team.Tenant, a.Settings = shop(t), onboard.Settings{}
@@ -74,8 +75,10 @@ func TestATenantCanDifferByEnvironment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, again := differs(t, c.platform)
 			before := shopOf(t, a.Dir, c.others)
-			patchTenant(t, a.Dir, c.place, "{namespaces: [shop-web, shop-api], isolation: {podSecurity: Baseline, network: Open, quota: {pods: '50'}}, access: {viewers: [], developers: [{kind: Group, name: devs}]}}")
-			wrong{func(*testing.T, string) {}, "tenants/base/shop/tenant.yaml", "Tenant shop: ResourceQuota shop-web/tenant in tenants/" + c.place + " is not what the Tenant stands for there: run landwaiter platform scaffold DIR shop again"}.isFound(t, a.Dir)
+			patchTenant(t, a.Dir, c.place, "{namespaces: [shop-web, shop-api], isolation: {podSecurity: Baseline, network: Open, quota: {pods: '50'}}, access: "+
+				"{viewers: [], developers: [{kind: Group, name: devs}]}}")
+			wrong{func(*testing.T, string) {}, "tenants/base/shop/tenant.yaml", "Tenant shop: ResourceQuota shop-web/tenant in tenants/" + c.place +
+				" is not what the Tenant stands for there: run landwaiter platform scaffold DIR shop again"}.isFound(t, a.Dir)
 			wrong{func(*testing.T, string) {}, "tenants/base/shop/tenant.yaml", "the Tenant does not stand for NetworkPolicy shop-web/default-deny"}.isFound(t, a.Dir)
 
 			require.NoError(t, again())

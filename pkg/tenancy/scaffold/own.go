@@ -41,7 +41,8 @@ func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 		return nil, err
 	}
 	if found && platform.Layout != LayoutDemo {
-		return nil, fmt.Errorf("%s is the platform's repository (it has %s): give the folder of the team's own, or leave out --own", o.Dir, SettingsFile)
+		return nil, fmt.Errorf("%s is the platform's repository (it has %s): give the folder of the team's own, or leave out --own",
+			o.Dir, SettingsFile)
 	}
 	r := o.Repository
 	if r.Tenant == nil {

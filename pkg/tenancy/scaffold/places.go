@@ -33,7 +33,8 @@ func (team *Team) StayWhereItIs(dir string, p Platform) error {
 		}
 		there = append(there, e.place)
 		if want := path.Join(team.app(e.place).Name, team.Tenant.Name); p.Layout == LayoutArc && e.resource != want {
-			return fmt.Errorf("%s %s is in %s: give the flags of its application again (--app and those that belong to it), or take %s off the list in %s first",
+			return fmt.Errorf("%s %s is in %s: give the flags of its application again (--app and those that belong to it), or take %s off the "+
+				"list in %s first",
 				v1beta1.KindTenant, team.Tenant.Name, path.Join(p.listFolder(), e.place, e.resource), e.resource, e.list)
 		}
 	}
@@ -102,7 +103,8 @@ func (r *Repository) fromTree(file string) error {
 		r.Places = append(r.Places, p.foldersFor(e.place)...)
 	}
 	if len(r.Places) == 0 {
-		return fmt.Errorf("no environment or cluster of %s has Tenant %s: run landwaiter platform scaffold %[1]s %[2]s first, or give --place", dir, r.Tenant.Name)
+		return fmt.Errorf("no environment or cluster of %s has Tenant %s: run landwaiter platform scaffold %[1]s %[2]s first, or give --place",
+			dir, r.Tenant.Name)
 	}
 	return nil
 }
@@ -232,7 +234,8 @@ func listIn(dir, name string) ([]string, error) {
 		if found := yamlLine.FindStringSubmatch(said); found != nil {
 			line = ":" + found[1]
 		}
-		return nil, &RefusedError{fmt.Sprintf("%s%s: nothing was written, because the list cannot be read: %s; correct the file first", name, line, said)}
+		return nil,
+			&RefusedError{fmt.Sprintf("%s%s: nothing was written, because the list cannot be read: %s; correct the file first", name, line, said)}
 	}
 	return resources, nil
 }
@@ -264,8 +267,10 @@ func (team Team) KeepsHomeNamespace(dir string, tree Tree) error {
 				continue
 			}
 			if before := textOf(metadata, "namespace"); before != team.Tenant.Spec.HomeNamespace {
-				return &RefusedError{fmt.Sprintf("%s: the home namespace of Tenant %s is %s, and cannot be changed to %s: set spec.homeNamespace back, or remove the team and add it with another name",
-					file.Path, team.Tenant.Name, before, team.Tenant.Spec.HomeNamespace)}
+				return &RefusedError{
+					fmt.Sprintf("%s: the home namespace of Tenant %s is %s, and cannot be changed to %s: set spec.homeNamespace back, or remove the "+
+						"team and add it with another name",
+						file.Path, team.Tenant.Name, before, team.Tenant.Spec.HomeNamespace)}
 			}
 		}
 	}

@@ -163,7 +163,8 @@ func (p Platform) ownNamespaces() []string {
 
 // owns reports whether a namespace is the platform's.
 func (p Platform) owns(namespace string) bool {
-	return strings.HasPrefix(namespace, "kube-") || slices.Contains(p.ownNamespaces(), namespace) || slices.Contains(p.InfrastructureNamespaces, namespace)
+	return strings.HasPrefix(namespace, "kube-") || slices.Contains(p.ownNamespaces(), namespace) ||
+		slices.Contains(p.InfrastructureNamespaces, namespace)
 }
 
 func fillList(list *[]string, byDefault ...string) {
@@ -184,7 +185,8 @@ func (p Platform) check() error {
 		{"clusters", p.Clusters, []Layout{LayoutGroups, LayoutArc}},
 	} {
 		if len(list.names) > 0 && !slices.Contains(list.layouts, p.Layout) {
-			use := map[Layout]string{LayoutFlux: "; use environments", LayoutGroups: "; use groups and clusters", LayoutArc: "; use clusters"}[p.Layout]
+			use := map[Layout]string{LayoutFlux: "; use environments", LayoutGroups: "; use groups and clusters",
+				LayoutArc: "; use clusters"}[p.Layout]
 			return fmt.Errorf("%s means nothing in the layout %s%s", list.field, p.Layout, use)
 		}
 		for i, name := range list.names {
@@ -202,7 +204,7 @@ func (p Platform) check() error {
 			}
 		}
 	}
-	for _, check := range []func() error{p.checkDemo, p.checkClusters, p.checkSources, p.sops().check} {
+	for _, check := range []func() error{p.checkDemo, p.checkClusters, p.checkSources, p.sops().check, p.checkTexts} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -212,7 +214,8 @@ func (p Platform) check() error {
 			return err
 		}
 	}
-	for field, namespaces := range map[string][]string{"exemptNamespaces:": p.ExemptNamespaces, "infrastructureNamespaces:": p.InfrastructureNamespaces} {
+	for field, namespaces := range map[string][]string{"exemptNamespaces:": p.ExemptNamespaces,
+		"infrastructureNamespaces:": p.InfrastructureNamespaces} {
 		for _, namespace := range namespaces {
 			if err := checkName(field, namespace); err != nil {
 				return err
@@ -225,15 +228,6 @@ func (p Platform) check() error {
 	if !slices.Contains([]string{"dryrun", "warn", "deny"}, p.Enforcement) {
 		return fmt.Errorf("enforcement is %q, it must be dryrun, warn or deny", p.Enforcement)
 	}
-	for _, pattern := range []struct{ field, value, pattern, example string }{
-		{"githubOrg", p.GitHubOrg, `^$|^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, "example-org"},
-		{"checkSHA256", p.CheckSHA256, `^$|^[0-9a-f]{64}$`, "64 hexadecimal digits"},
-		{"landwaiterImage", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`, "registry.example.com/landwaiter/landwaiter, without a tag: it is the version of the chart, or image.tag in infrastructure/landwaiter/" + valuesFile},
-	} {
-		if !regexp.MustCompile(pattern.pattern).MatchString(pattern.value) {
-			return fmt.Errorf("%s: %q cannot be used; give %s", pattern.field, pattern.value, pattern.example)
-		}
-	}
 	known := constraintSets()
 	for _, set := range p.Constraints {
 		if !slices.Contains(known, set) {
@@ -241,6 +235,22 @@ func (p Platform) check() error {
 		}
 	}
 	return p.checkPieces()
+}
+
+// checkTexts refuses names of others that do not have their form.
+func (p Platform) checkTexts() error {
+	for _, pattern := range []struct{ field, value, pattern, example string }{
+		{"githubOrg", p.GitHubOrg, `^$|^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, "example-org"},
+		{"checkSHA256", p.CheckSHA256, `^$|^[0-9a-f]{64}$`, "64 hexadecimal digits"},
+		{"landwaiterImage", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`,
+			"registry.example.com/landwaiter/landwaiter, without a tag: it is the version of the chart, or image.tag in infrastructure/landwaiter/" +
+				valuesFile},
+	} {
+		if !regexp.MustCompile(pattern.pattern).MatchString(pattern.value) {
+			return fmt.Errorf("%s: %q cannot be used; give %s", pattern.field, pattern.value, pattern.example)
+		}
+	}
+	return nil
 }
 
 // checkPieces refuses pieces that the chart does not have.
@@ -270,9 +280,11 @@ func (p Platform) checkDemo() error {
 	for _, setting := range []struct {
 		field string
 		set   bool
-	}{{"operator", p.Operator}, {"githubOrg", p.GitHubOrg != ""}, {"allowedSources", len(p.AllowedSources) > 0}, {"sharedSource", p.SharedSource}, {"enforcement", p.Enforcement != "dryrun"}} {
+	}{{"operator", p.Operator}, {"githubOrg", p.GitHubOrg != ""}, {"allowedSources", len(p.AllowedSources) > 0},
+		{"sharedSource", p.SharedSource}, {"enforcement", p.Enforcement != "dryrun"}} {
 		if setting.set {
-			return fmt.Errorf("%s means nothing in the layout %s, whose tree has the tenants' manifests alone: install Landwaiter apart from it, and see the flags of platform bootstrap and tenant add", setting.field, p.Layout)
+			return fmt.Errorf("%s means nothing in the layout %s, whose tree has the tenants' manifests alone: install Landwaiter apart from it, "+
+				"and see the flags of platform bootstrap and tenant add", setting.field, p.Layout)
 		}
 	}
 	return nil
@@ -281,7 +293,8 @@ func (p Platform) checkDemo() error {
 func (p Platform) checkSources() error {
 	for _, prefix := range p.AllowedSources {
 		if !regexp.MustCompile(`^(https|ssh|oci)://[^/\s]+/([^\s]+/)?$`).MatchString(prefix) {
-			return fmt.Errorf("allowedSources: %q is no prefix; give https://HOST/, ssh://git@HOST/ or oci://HOST/, with folders if you like, and a slash at the end", prefix)
+			return fmt.Errorf("allowedSources: %q is no prefix; give https://HOST/, ssh://git@HOST/ or oci://HOST/, with folders if you like, and "+
+				"a slash at the end", prefix)
 		}
 	}
 	return nil

@@ -10,12 +10,13 @@ import (
 
 func TestSettingsWithoutAMeaningAreRefused(t *testing.T) {
 	for says, p := range map[string]Platform{
-		"operator means nothing in the layout demo":                              {Layout: LayoutDemo, Operator: true},
-		"githubOrg means nothing in the layout demo":                             {Layout: LayoutDemo, GitHubOrg: "example"},
-		"sharedSource means nothing in the layout demo":                          {Layout: LayoutDemo, SharedSource: true},
-		"enforcement means nothing in the layout demo":                           {Layout: LayoutDemo, Enforcement: "deny"},
-		"allowedSources means nothing in the layout demo":                        {Layout: LayoutDemo, AllowedSources: []string{"https://charts.example.com/"}},
-		"clusters: c1 is in the groups dev and test: take it out of one":         {Layout: LayoutGroups, Groups: []string{"dev", "test"}, Clusters: []string{"dev/c1", "test/c1"}},
+		"operator means nothing in the layout demo":       {Layout: LayoutDemo, Operator: true},
+		"githubOrg means nothing in the layout demo":      {Layout: LayoutDemo, GitHubOrg: "example"},
+		"sharedSource means nothing in the layout demo":   {Layout: LayoutDemo, SharedSource: true},
+		"enforcement means nothing in the layout demo":    {Layout: LayoutDemo, Enforcement: "deny"},
+		"allowedSources means nothing in the layout demo": {Layout: LayoutDemo, AllowedSources: []string{"https://charts.example.com/"}},
+		"clusters: c1 is in the groups dev and test: take " +
+			"it out of one": {Layout: LayoutGroups, Groups: []string{"dev", "test"}, Clusters: []string{"dev/c1", "test/c1"}},
 		"environments means nothing in the layout arc; use clusters":             {Layout: LayoutArc, Environments: []string{"dev"}},
 		`allowedSources: "https://charts.example.com/stable" is no prefix; give`: {AllowedSources: []string{"https://charts.example.com/stable"}},
 	} {
@@ -25,11 +26,16 @@ func TestSettingsWithoutAMeaningAreRefused(t *testing.T) {
 }
 
 func TestPrefixesAreAllowedBesideTheOrganisation(t *testing.T) {
-	tree, err := NewPlatform(Platform{Constraints: []string{"flux"}, GitHubOrg: "Example", AllowedSources: []string{"https://charts.example.com/", "ssh://git@git.example.com/", "oci://registry.example.com/charts/", "https://s3.example.com/ours/", "https://git.example.com/a/b/"}})
+	tree, err := NewPlatform(Platform{Constraints: []string{"flux"}, GitHubOrg: "Example",
+		AllowedSources: []string{"https://charts.example.com/", "ssh://git@git.example.com/", "oci://registry.example.com/charts/", "https://s3.example.com/ours/",
+			"https://git.example.com/a/b/"}})
 	require.NoError(t, err)
 	text := textOfFile(t, tree, "infrastructure/policies/kustomization.yaml")
-	require.Contains(t, strings.Join(strings.Fields(text), " "), "bucketEndpoints: - charts.example.com - s3.example.com/ours gitPrefixes: - https://github.com/Example/ - ssh://git@github.com/Example/ - https://charts.example.com/ - ssh://git@git.example.com/ - https://s3.example.com/ours/ - https://git.example.com/a/b/ "+
-		"helmPrefixes: - https://example.github.io/ - https://charts.example.com/ - https://s3.example.com/ours/ - https://git.example.com/a/b/ ociPrefixes: - oci://ghcr.io/example/ - oci://registry.example.com/charts/ ")
+	require.Contains(t, strings.Join(strings.Fields(text), " "), "bucketEndpoints: - charts.example.com - s3.example.com/ours gitPrefixes: - "+
+		"https://github.com/Example/ - ssh://git@github.com/Example/ - https://charts.example.com/ - ssh://git@git.example.com/ - https://s3.example.com/ours/ - "+
+		"https://git.example.com/a/b/ "+
+		"helmPrefixes: - https://example.github.io/ - https://charts.example.com/ - https://s3.example.com/ours/ - https://git.example.com/a/b/ ociPrefixes: - "+
+		"oci://ghcr.io/example/ - oci://registry.example.com/charts/ ")
 }
 
 // arc is a run for a team in a new tree of that layout.
@@ -66,7 +72,8 @@ func TestTheSharedApplicationKeepsItsChart(t *testing.T) {
 }
 
 func TestTheTeamsOwnRepositoryTakesNoChartThatItWouldDrop(t *testing.T) {
-	_, err := NewRepository(Repository{Layout: LayoutArc, Tenant: shop(t, "reconciler.source.url=https://github.com/example/shop"), App: App{Name: "app", Chart: ParseChart("https://charts.example.com")}})
+	_, err := NewRepository(Repository{Layout: LayoutArc, Tenant: shop(t, "reconciler.source.url=https://github.com/example/shop"),
+		App: App{Name: "app", Chart: ParseChart("https://charts.example.com")}})
 	require.ErrorContains(t, err, "--app-chart means nothing with --own in the layout arc")
 }
 
@@ -103,7 +110,8 @@ func TestCheckFindsWhatNothingCanApplyOrNobodyHas(t *testing.T) {
 }
 
 func TestFluxThatWatchesItsOwnNamespaceAloneIsRefused(t *testing.T) {
-	b := Bootstrap{URL: "https://github.com/example/demo", Branch: "main", Components: []byte(strings.ReplaceAll(trialFlux(), "--log-level=info", "--watch-all-namespaces=false"))}
+	b := Bootstrap{URL: "https://github.com/example/demo", Branch: "main",
+		Components: []byte(strings.ReplaceAll(trialFlux(), "--log-level=info", "--watch-all-namespaces=false"))}
 	_, err := b.Manifest()
 	require.ErrorContains(t, err, "run flux install --watch-all-namespaces=true --export")
 }
@@ -133,11 +141,15 @@ func TestAListThatCannotBeReadIsNotTakenForAnEmptyOne(t *testing.T) {
 		file, text string
 		says       string
 	}{
-		"no YAML":               {Platform{}, "tenants/production/kustomization.yaml", kustomize("resources:\n- ../base/shop\n  patches: [\n"), "tenants/production/kustomization.yaml:"},
-		"no list":               {Platform{}, "tenants/production/kustomization.yaml", kustomize("resources: {a: b}\n"), "tenants/production/kustomization.yaml:3: nothing was written, because the list cannot be read"},
+		"no YAML": {Platform{}, "tenants/production/kustomization.yaml", kustomize("resources:\n- ../base/shop\n  patches: [\n"),
+			"tenants/production/kustomization.yaml:"},
+		"no list": {Platform{}, "tenants/production/kustomization.yaml", kustomize("resources: {a: b}\n"),
+			"tenants/production/kustomization.yaml:3: nothing was written, because the list cannot be read"},
 		"a patch of the Tenant": {Platform{}, "tenants/production/shop-patch.yaml", "a: [\n", "tenants/production"},
-		"a cluster":             {Platform{Layout: LayoutArc, Clusters: []string{"cluster1"}}, "clusters/cluster1/kustomization.yaml", kustomize("resources: [\n"), "clusters/cluster1/kustomization.yaml:"},
-		"a group":               {Platform{Layout: LayoutGroups, Groups: []string{"production"}, Clusters: []string{"production/one"}}, "tenants/production/kustomization.yaml", kustomize("resources: [\n"), "production/kustomization.yaml:"},
+		"a cluster": {Platform{Layout: LayoutArc, Clusters: []string{"cluster1"}}, "clusters/cluster1/kustomization.yaml", kustomize("resources: [\n"),
+			"clusters/cluster1/kustomization.yaml:"},
+		"a group": {Platform{Layout: LayoutGroups, Groups: []string{"production"}, Clusters: []string{"production/one"}},
+			"tenants/production/kustomization.yaml", kustomize("resources: [\n"), "production/kustomization.yaml:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := addition(t, c.layout)

@@ -103,7 +103,8 @@ func (r *Repository) complete() error {
 		}
 	}
 	if r.Layout != LayoutFlux && r.App.Chart.URL != "" {
-		return fmt.Errorf("--app-chart means nothing with --own in the layout %s: the team's repository begins with manifests; put a HelmRelease into the team's folder", r.Layout)
+		return fmt.Errorf("--app-chart means nothing with --own in the layout %s: the team's repository begins with manifests; put a "+
+			"HelmRelease into the team's folder", r.Layout)
 	}
 	if r.App.Name == "" {
 		r.App = App{Name: "podinfo", Chart: Chart{URL: podinfoCharts, Version: "6.x"}}
@@ -153,7 +154,8 @@ func (r Repository) flux(t *Tree) {
 	spec := release["spec"].(object)
 	spec["serviceAccountName"] = onboard.Account(r.Tenant)
 	workloadsIn(spec, r.Tenant)
-	about := "Every namespace of the team has a Pod Security level, and the cluster may have constraints: set the chart's\nvalues for security so that its pods are not refused."
+	about := "Every namespace of the team has a Pod Security level, and the cluster may have constraints: set the chart's\nvalues for " +
+		"security so that its pods are not refused."
 	if r.App.Chart.URL == podinfoCharts {
 		about = ""
 		spec["values"] = object{"podSecurityContext": podSecurity(), "securityContext": containerSecurity()}
@@ -210,8 +212,10 @@ func (r Repository) groups(t *Tree) {
 		if prefix := r.Tenant.Spec.NamespacePrefix; prefix != "" && r.Tenant.Spec.Reconciler.CreateNamespaces {
 			resources = append(resources, "namespaces")
 			t.add(path.Join(folder, "namespaces/kustomization.yaml"), kustomization("", []string{"namespaces.yaml"}, nil))
-			t.add(path.Join(folder, "namespaces/namespaces.yaml"), document("Names begin with "+prefix+". Flux sets the label of the team, whatever this says.",
-				object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": prefix + "apps", "labels": object{v1beta1.LabelTenant: r.Tenant.Name}}}))
+			t.add(path.Join(folder, "namespaces/namespaces.yaml"),
+				document("Names begin with "+prefix+". Flux sets the label of the team, whatever this says.",
+					object{"apiVersion": "v1", "kind": "Namespace",
+						"metadata": object{"name": prefix + "apps", "labels": object{v1beta1.LabelTenant: r.Tenant.Name}}}))
 		}
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", append(resources, "apps"), nil))
 		t.add(path.Join(folder, "apps/kustomization.yaml"), kustomization("", []string{"settings.yaml"}, nil))
@@ -234,8 +238,11 @@ func (r Repository) arc(t *Tree) {
 				"securityContext": containerSecurity()}},
 		}}}}
 	folder := path.Join("deployments", r.App.Name)
-	t.seed(path.Join(folder, "base-deployment.yaml"), document("Every tenant's "+r.App.Name+" begins with this.", base)) // the first tenant's run writes it
-	t.seed(path.Join(folder, "config-map.yaml"), document("", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": r.App.Name}, "data": object{"LOG_LEVEL": "info"}}))
+	// the first tenant's run writes it
+	t.seed(path.Join(folder, "base-deployment.yaml"), document("Every tenant's "+r.App.Name+" begins with this.", base))
+	t.seed(path.Join(folder, "config-map.yaml"),
+		document("",
+			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": r.App.Name}, "data": object{"LOG_LEVEL": "info"}}))
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"base-deployment.yaml", "config-map.yaml"}, nil))
 	for _, cluster := range r.Places {
 		overlay := path.Join("clusters", cluster, r.Tenant.Name)
@@ -249,9 +256,11 @@ func (r Repository) arc(t *Tree) {
 // verification adds the team's own rules for its images, in the home namespace.
 func (r Repository) verification(t *Tree) {
 	resource := func(kind, name string, spec object) object {
-		return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name), "spec": spec}
+		return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name),
+			"spec": spec}
 	}
-	t.add(rulesFolder+"/truststore.yaml", document("", resource("TrustStore", "release-keys", object{"type": "PublicKeys", "source": object{"inline": r.PublicKey}})))
+	t.add(rulesFolder+"/truststore.yaml",
+		document("", resource("TrustStore", "release-keys", object{"type": "PublicKeys", "source": object{"inline": r.PublicKey}})))
 	t.add(rulesFolder+"/verifier.yaml", document("", resource("Verifier", "release-signature", object{"type": "Cosign",
 		"cosign": object{"keys": object{"trustStoreRefs": []object{{"name": "release-keys"}}, "insecureIgnoreTransparencyLog": true}}})))
 	t.add(rulesFolder+"/policy.yaml", document("", resource("VerificationPolicy", "images", object{

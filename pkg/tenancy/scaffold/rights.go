@@ -135,7 +135,8 @@ func (c *checker) rights(all *closure, tenants []*v1beta1.Tenant, holders *resou
 		}
 	}
 	for _, tenant := range tenants {
-		if r := tenant.Spec.Reconciler; r != nil && all.mighty(rbacv1.RoleBinding{RoleRef: roleOf(r), ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Spec.HomeNamespace}}) {
+		if r := tenant.Spec.Reconciler; r != nil &&
+			all.mighty(rbacv1.RoleBinding{RoleRef: roleOf(r), ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Spec.HomeNamespace}}) {
 			c.find("ReachTooFar", at[tenant.Name], "Tenant %s: %s", tenant.Name, roleTooFar(r))
 		}
 	}
@@ -148,13 +149,16 @@ func roleOf(r *v1beta1.TenantReconciler) rbacv1.RoleRef {
 
 // roleTooFar explains a role that makes a Tenant's account an admin of permissions.
 func roleTooFar(r *v1beta1.TenantReconciler) string {
-	return fmt.Sprintf("spec.reconciler.clusterRole is %s, so whoever writes to the team's repository may act as every account of the team's namespaces, and change what the platform wrote there: leave the field out, or name a role without wildcards, bind, escalate and impersonate", r.ClusterRole)
+	return fmt.Sprintf("spec.reconciler.clusterRole is %s, so whoever writes to the team's repository may act as every account of the "+
+		"team's namespaces, and change what the platform wrote there: leave the field out, or name a role without wildcards, bind, escalate "+
+		"and impersonate", r.ClusterRole)
 }
 
 // excess returns the fix for a binding that gives a party more than its Tenant does, "" if it does not. Anyone
 // who may edit a namespace may use its accounts, so no party may edit one of the platform or of others.
 func (c *checker) excess(all *closure, b rbacv1.RoleBinding, p party, holders *resource.Tenants) string {
-	const people, account = ": remove the binding, or the entry of the Tenant if these people run the platform", ": remove the binding; a Tenant gives its account what it needs"
+	const people, account = ": remove the binding, or the entry of the Tenant if these people run the platform",
+		": remove the binding; a Tenant gives its account what it needs"
 	holder, remedy := holders.Holder(b.Namespace), account
 	own := holder != nil && p.tenant != nil && holder.Name == p.tenant.Name
 	if p.list != "" {
@@ -225,7 +229,8 @@ func isRole(ref rbacv1.RoleRef, names ...string) bool {
 
 // mighty reports whether a binding makes somebody an admin: of everything, of all teams, or of permissions.
 func (all *closure) mighty(b rbacv1.RoleBinding) bool {
-	if isRole(b.RoleRef, "cluster-admin") || b.Namespace == "" && isRole(b.RoleRef, "admin", "edit", "landwaiter-cluster-admin", onboard.RoleReconciler) {
+	if isRole(b.RoleRef, "cluster-admin") || b.Namespace == "" &&
+		isRole(b.RoleRef, "admin", "edit", "landwaiter-cluster-admin", onboard.RoleReconciler) {
 		return true
 	}
 	rules, _ := all.rulesOf(b)
@@ -236,7 +241,8 @@ func (all *closure) mighty(b rbacv1.RoleBinding) bool {
 func mightyRules(rules []rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Verbs, "*") && slices.Contains(r.Resources, "*") ||
-			len(r.ResourceNames) == 0 && slices.ContainsFunc(r.Verbs, func(verb string) bool { return slices.Contains([]string{"bind", "escalate", "impersonate"}, verb) })
+			len(r.ResourceNames) == 0 &&
+				slices.ContainsFunc(r.Verbs, func(verb string) bool { return slices.Contains([]string{"bind", "escalate", "impersonate"}, verb) })
 	})
 }
 
@@ -258,7 +264,8 @@ func (all *closure) harmless(b rbacv1.RoleBinding) bool {
 func (all *closure) rulesOf(b rbacv1.RoleBinding) (rules []rbacv1.PolicyRule, known bool) {
 	for _, o := range all.objects {
 		var role rbacv1.ClusterRole // a Role has the same fields
-		if o.GroupVersionKind().Group == rbacv1.GroupName && o.GetKind() == b.RoleRef.Kind && o.GetName() == b.RoleRef.Name && (b.RoleRef.Kind == "ClusterRole" || o.GetNamespace() == b.Namespace) &&
+		if o.GroupVersionKind().Group == rbacv1.GroupName && o.GetKind() == b.RoleRef.Kind && o.GetName() == b.RoleRef.Name &&
+			(b.RoleRef.Kind == "ClusterRole" || o.GetNamespace() == b.Namespace) &&
 			runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role) == nil {
 			return role.Rules, role.AggregationRule == nil
 		}

@@ -59,18 +59,24 @@ func irises() []Team {
 }
 
 func examples() map[string]example {
-	key := "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAElLR5J2/gChOz9L7k9Lwgc9WnOwRv\n70GNTrOrl/geRCx33lChfIvG3GiHOBqDyKFYXSxx5kqlgMJaEyd7r5DgQg==\n-----END PUBLIC KEY-----\n"
+	key := "-----BEGIN PUBLIC " +
+		"KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAElLR5J2/gChOz9L7k9Lwgc9WnOwRv\n70GNTrOrl/geRCx33lChfIvG3GiHOBqDyKFYXSxx5kqlgMJaEyd7r5DgQg==\n-----END " +
+		"PUBLIC KEY-----\n"
 	images := []string{imagesSet}
 	return map[string]example{
 		"flux": {platform: &Platform{Constraints: []string{imagesSet, fluxImagesSet}, GitHubOrg: "Example",
 			Landwaiter: Chart{URL: "oci://mirror.example.com/charts/landwaiter", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("5", 64)}}, teams: irises()},
 		"flux-operator": {platform: &Platform{Constraints: images, Operator: true, SOPSAge: recipient, Environments: []string{"prod"},
-			Enforcement: "deny", LandwaiterImage: "mirror.example.com/landwaiter", Gatekeeper: Chart{URL: "oci://mirror.example.com/charts/gatekeeper", Version: "3.x", Verify: ChartVerify{Issuer: "^https://issuer$", Subject: "^https://github.com/mirror/.*$"}},
+			Enforcement: "deny", LandwaiterImage: "mirror.example.com/landwaiter",
+			Gatekeeper: Chart{URL: "oci://mirror.example.com/charts/gatekeeper", Version: "3.x",
+				Verify: ChartVerify{Issuer: "^https://issuer$", Subject: "^https://github.com/mirror/.*$"}},
 			Landwaiter: Chart{URL: "https://charts.example.com"}}, teams: irises()[:1]},
 		"groups": {platform: &Platform{Layout: LayoutGroups, Constraints: images}, teams: irises()},
-		"arc": {platform: &Platform{Layout: LayoutArc, Constraints: images}, teams: []Team{{Tenant: alone("tenant1"), App: App{Name: "app1", Chart: Chart{URL: "oci://registry.example.com/charts/app1", Version: "1.0.0"}}},
-			{Tenant: alone("tenant2"), App: web(true)}, {Tenant: alone("tenant3"), App: web(true)}, {Tenant: team("tenant4", nil)}, {Tenant: team("tenant5", nil), App: web(false)},
-			{Tenant: alone("tenant6"), App: App{Name: "app6", Chart: Chart{URL: "https://github.com/example/app6.git", Version: "*"}}}}},
+		"arc": {platform: &Platform{Layout: LayoutArc, Constraints: images},
+			teams: []Team{{Tenant: alone("tenant1"), App: App{Name: "app1", Chart: Chart{URL: "oci://registry.example.com/charts/app1", Version: "1.0.0"}}},
+				{Tenant: alone("tenant2"), App: web(true)}, {Tenant: alone("tenant3"), App: web(true)}, {Tenant: team("tenant4", nil)},
+				{Tenant: team("tenant5", nil), App: web(false)},
+				{Tenant: alone("tenant6"), App: App{Name: "app6", Chart: Chart{URL: "https://github.com/example/app6.git", Version: "*"}}}}},
 		"demo":        {platform: &Platform{Layout: LayoutDemo}},
 		"team-flux":   {own: &Repository{Tenant: team("iris-green", nil), PublicKey: key, Images: "registry.example.com/iris-green/**"}},
 		"team-groups": {own: &Repository{Layout: LayoutGroups, Tenant: team("iris-green", nil)}},
@@ -138,7 +144,8 @@ func kept(t *testing.T, dir string) fstest.MapFS {
 
 // copies are folders whose files come from elsewhere in this repository as they are.
 func isCopy(name string) bool {
-	for _, folder := range []string{"infrastructure/crds/", "infrastructure/templates/", "infrastructure/guardrails/guardrails.yaml", "infrastructure/policies/images/verified-images.yaml", "infrastructure/policies/flux-images/flux-images.yaml"} {
+	for _, folder := range []string{"infrastructure/crds/", "infrastructure/templates/", "infrastructure/guardrails/guardrails.yaml",
+		"infrastructure/policies/images/verified-images.yaml", "infrastructure/policies/flux-images/flux-images.yaml"} {
 		if strings.HasPrefix(name, folder) {
 			return true
 		}
@@ -353,7 +360,8 @@ func TestRefusesPlatformsThatMeanNothing(t *testing.T) {
 		"environment twice":          {Platform{Environments: []string{"a", "a"}}, "environments: a is given twice"},
 		"group in another layout":    {Platform{Groups: []string{"dev"}}, "groups means nothing in the layout flux"},
 		"cluster without a group":    {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"c1"}}, "give GROUP/NAME"},
-		"cluster of no group":        {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"test/c1"}}, "there is no group test; add test to groups"},
+		"cluster of no group": {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"test/c1"}},
+			"there is no group test; add test to groups"},
 		"cluster with a group":       {Platform{Layout: LayoutArc, Clusters: []string{"dev/c1"}}, "has no groups"},
 		"enforcement":                {Platform{Enforcement: "audit"}, "it must be dryrun, warn or deny"},
 		"organisation":               {Platform{GitHubOrg: "a/b"}, "githubOrg: "},
@@ -364,13 +372,15 @@ func TestRefusesPlatformsThatMeanNothing(t *testing.T) {
 		"digest of any version":      {Platform{Landwaiter: Chart{Digest: "sha256:" + strings.Repeat("5", 64)}}, "landwaiter.digest: set landwaiter.version"},
 		"digest that is none":        {Platform{Landwaiter: Chart{Version: "0.1.0", Digest: "sha256:5"}}, "landwaiter.digest: "},
 		"digest outside of registry": {Platform{Gatekeeper: Chart{Version: "3.23.1", Digest: "sha256:" + strings.Repeat("5", 64)}}, "give a chart in a registry"},
-		"key outside of registry":    {Platform{Landwaiter: Chart{URL: "https://charts.example.com", Verify: ChartVerify{Secret: "keys"}}}, "give a chart in a registry"},
+		"key outside of registry": {Platform{Landwaiter: Chart{URL: "https://charts.example.com", Verify: ChartVerify{Secret: "keys"}}},
+			"give a chart in a registry"},
 		"issuer without subject":     {Platform{Landwaiter: Chart{Verify: ChartVerify{Issuer: "^a$"}}}, "issuer and subject belong together"},
 		"subject found anywhere":     {Platform{Landwaiter: Chart{Verify: ChartVerify{Issuer: "^a$", Subject: "github.com/example"}}}, "from ^ to $"},
 		"subject that is no pattern": {Platform{Landwaiter: Chart{Verify: ChartVerify{Issuer: "^a$", Subject: "^a(b$"}}}, "landwaiter.verify.subject: "},
-		"key and identity":           {Platform{Landwaiter: Chart{Verify: ChartVerify{Secret: "keys", Issuer: "^a$", Subject: "^a$"}}}, "set either secret, or issuer and subject"},
-		"chart over http":            {Platform{Gatekeeper: Chart{URL: "http://charts.example.com"}}, "gatekeeper.url: "},
-		"set of constraints":         {Platform{Constraints: []string{"strict"}}, "constraints: strict: there is no such set"},
+		"key and identity": {Platform{Landwaiter: Chart{Verify: ChartVerify{Secret: "keys", Issuer: "^a$", Subject: "^a$"}}},
+			"set either secret, or issuer and subject"},
+		"chart over http":    {Platform{Gatekeeper: Chart{URL: "http://charts.example.com"}}, "gatekeeper.url: "},
+		"set of constraints": {Platform{Constraints: []string{"strict"}}, "constraints: strict: there is no such set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewPlatform(c.platform)
@@ -385,11 +395,15 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 		team     Team
 		message  string
 	}{
-		"unknown environment":    {Platform{}, Team{Tenant: team("a-a", nil), Places: []string{"dev"}}, "--place dev: the platform has no such environment for teams; use staging, production"},
-		"group of the platform":  {Platform{Layout: LayoutGroups}, Team{Tenant: team("a-a", nil), Places: []string{GroupOps}}, "--place infra-ops: the platform has no such group for teams"},
-		"app in another layout":  {Platform{}, Team{Tenant: team("a-a", nil), App: web(false)}, "--app means nothing in the layout flux"},
-		"app over http":          {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "web", Chart: Chart{URL: "http://charts.example.com"}}}, "--app-chart"},
-		"app without a chart":    {Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1beta1.TenantSpec) { s.Reconciler = nil }), App: App{Name: "web"}}, "--app needs --app-chart"},
+		"unknown environment": {Platform{}, Team{Tenant: team("a-a", nil), Places: []string{"dev"}},
+			"--place dev: the platform has no such environment for teams; use staging, production"},
+		"group of the platform": {Platform{Layout: LayoutGroups}, Team{Tenant: team("a-a", nil), Places: []string{GroupOps}},
+			"--place infra-ops: the platform has no such group for teams"},
+		"app in another layout": {Platform{}, Team{Tenant: team("a-a", nil), App: web(false)}, "--app means nothing in the layout flux"},
+		"app over http": {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "web", Chart: Chart{URL: "http://charts.example.com"}}},
+			"--app-chart"},
+		"app without a chart": {Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1beta1.TenantSpec) { s.Reconciler = nil }), App: App{Name: "web"}},
+			"--app needs --app-chart"},
 		"app that is a path":     {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "../x"}}, `--app "../x" is not a name`},
 		"Tenant that is refused": {Platform{}, Team{Tenant: team("kube-a", nil)}, "is a namespace of the system"},
 		"demo":                   {Platform{Layout: LayoutDemo}, Team{Tenant: alone("a")}, "use landwaiter tenant add --tenant-name a"},
@@ -405,7 +419,8 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 // Without its form, an operator would give the objects other names than the tree does.
 func TestATenantOfTheDemoKeepsItsForm(t *testing.T) {
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "sometenant", Annotations: map[string]string{v1beta1.AnnotationForm: onboard.FormDemo}},
-		Spec: v1beta1.TenantSpec{HomeNamespace: "foo", Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "foo", Source: &v1beta1.TenantSource{URL: "https://github.com/example/demo"}}}}
+		Spec: v1beta1.TenantSpec{HomeNamespace: "foo",
+			Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "foo", Source: &v1beta1.TenantSource{URL: "https://github.com/example/demo"}}}}
 	tree, err := NewTeam(Platform{Layout: LayoutFlux}, Team{Tenant: tenant})
 	require.NoError(t, err)
 	files := map[string]string{}
@@ -432,7 +447,8 @@ func TestFluxAppliesTheFolderThatATeamsRepositoryHasForTheCluster(t *testing.T) 
 	}
 	repository, err := NewRepository(Repository{Layout: LayoutArc, Tenant: tenant, App: App{Name: "app1"}})
 	require.NoError(t, err)
-	require.True(t, slices.ContainsFunc(repository.Files, func(f File) bool { return f.Path == "clusters/cluster1/tenant4/kustomization.yaml" }), "the folder is in the team's repository")
+	require.True(t, slices.ContainsFunc(repository.Files, func(f File) bool { return f.Path == "clusters/cluster1/tenant4/kustomization.yaml" }),
+		"the folder is in the team's repository")
 	chosen := team("tenant4", func(s *v1beta1.TenantSpec) { s.Reconciler.Path = "./here" })
 	tree, err := NewTeam(Platform{Layout: LayoutArc}, Team{Tenant: chosen})
 	require.NoError(t, err)
@@ -452,7 +468,8 @@ func TestASharedAppWhoseChartIsInGitKeepsItsSource(t *testing.T) {
 }
 
 func TestClustersMayHaveDotsInTheirNames(t *testing.T) {
-	for name, allowed := range map[string]bool{"aks.00439d3b.tmc-clusters.iris-test": true, "c1": true, "..": false, "a..b": false, ".a": false, "a.": false, "A.b": false, strings.Repeat("a.", 127) + "a": false} {
+	for name, allowed := range map[string]bool{"aks.00439d3b.tmc-clusters.iris-test": true, "c1": true, "..": false, "a..b": false, ".a": false, "a.": false,
+		"A.b": false, strings.Repeat("a.", 127) + "a": false} {
 		_, err := NewPlatform(Platform{Layout: LayoutArc, Clusters: []string{name}})
 		_, grouped := NewPlatform(Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"dev/" + name}})
 		_, own := NewRepository(Repository{Layout: LayoutGroups, Tenant: team("iris", nil), Places: []string{name}})

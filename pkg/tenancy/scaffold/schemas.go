@@ -25,7 +25,8 @@ func (c *checker) schemas(all *closure) {
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "crd", "spec", "names", "kind")
 			parameters, found, _ := unstructured.NestedMap(o.Object, "spec", "crd", "spec", "validation", "openAPIV3Schema")
 			if found {
-				known[constraintGroup+" "+kind] = object{"properties": object{"spec": object{"properties": object{"parameters": parameters}, preserved: true}}, preserved: true}
+				known[constraintGroup+" "+
+					kind] = object{"properties": object{"spec": object{"properties": object{"parameters": parameters}, preserved: true}}, preserved: true}
 			}
 		}
 	}
@@ -97,7 +98,8 @@ func wrongText(o *unstructured.Unstructured) string {
 	}
 	for _, fields := range [][]string{{"chart", "spec", "version"}, {"ref", "semver"}} {
 		if text := textIn(spec, fields...); text != "" && !strings.Contains(text, "${") && !isVersion(text) {
-			return fmt.Sprintf("spec.%s is %q, which is neither a version nor a range: write one such as 1.2.0 or 1.x", strings.Join(fields, "."), text)
+			return fmt.Sprintf("spec.%s is %q, which is neither a version nor a range: write one such as 1.2.0 or 1.x",
+				strings.Join(fields, "."), text)
 		}
 	}
 	return ""
@@ -121,7 +123,8 @@ func misfit(at string, value any, schema map[string]any) string {
 	if want, _ := schema["type"].(string); !isType(value, want) {
 		return fmt.Sprintf("%s is %s, and must be of type %s: correct it", at, shown(value), want)
 	}
-	if listed, _ := schema["enum"].([]any); len(listed) > 0 && !slices.ContainsFunc(listed, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
+	if listed, _ := schema["enum"].([]any); len(listed) > 0 &&
+		!slices.ContainsFunc(listed, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
 		return fmt.Sprintf("%s is %s, and must be one of %v: correct it", at, shown(value), listed)
 	}
 	switch value := value.(type) {

@@ -43,9 +43,11 @@ spec:
 
 func TestObjectsMustFitTheCRDsThatTheTreeHas(t *testing.T) {
 	for about, c := range map[string]struct{ spec, says string }{
-		"sound":                         {"interval: 1m, maxHistory: 3, suspend: false, timeout: 5, values: {any: [thing, 1]}, driftDetection: {mode: warn}, dependsOn: [{name: agent, namespace: monitoring}], commonMetadata: {labels: {any: x}}", ""},
-		"an unknown field further in":   {"interval: 1m, driftDetection: {mod: warn}", "there is no field spec.driftDetection.mod"},
-		"a value that is not listed":    {"interval: 1m, driftDetection: {mode: always}", `spec.driftDetection.mode is "always", and must be one of [enabled warn disabled]`},
+		"sound": {"interval: 1m, maxHistory: 3, suspend: false, timeout: 5, values: {any: [thing, 1]}, driftDetection: {mode: warn}, " +
+			"dependsOn: [{name: agent, namespace: monitoring}], commonMetadata: {labels: {any: x}}", ""},
+		"an unknown field further in": {"interval: 1m, driftDetection: {mod: warn}", "there is no field spec.driftDetection.mod"},
+		"a value that is not listed": {"interval: 1m, driftDetection: {mode: always}",
+			`spec.driftDetection.mode is "always", and must be one of [enabled warn disabled]`},
 		"a number for a text":           {"interval: 10", `spec.interval is "10", and must be of type string`},
 		"a text for a number":           {"interval: 1m, maxHistory: three", `spec.maxHistory is "three", and must be of type integer`},
 		"a text for a switch":           {"interval: 1m, suspend: 'yes'", "write true or false, without quotes"},
@@ -59,7 +61,8 @@ func TestObjectsMustFitTheCRDsThatTheTreeHas(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			dir := small(t)
 			put1(t, dir, "clusters/staging/flux-system/gotk-components.yaml", sourceCRD)
-			put1(t, dir, "clusters/staging/agent.yaml", "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: agent, namespace: monitoring}\nspec: {serviceAccountName: agent, "+c.spec+"}\n")
+			put1(t, dir, "clusters/staging/agent.yaml", "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: agent, namespace: "+
+				"monitoring}\nspec: {serviceAccountName: agent, "+c.spec+"}\n")
 			report, err := Check(t.Context(), dir, CheckOptions{})
 			require.NoError(t, err)
 			var found []string
@@ -83,11 +86,14 @@ func TestObjectsMustFitTheCRDsThatTheTreeHas(t *testing.T) {
 func TestValuesOfFluxAndOfConstraintsAreCheckedWithoutCRDs(t *testing.T) {
 	const tenants = "clusters/staging/tenants.yaml"
 	for name, c := range map[string]struct{ file, old, replacement, says string }{
-		"a duration":             {tenants, "interval: 10m", "interval: 10x", `spec.interval is "10x", which is no duration`},
-		"a switch":               {tenants, "prune: true", "prune: 'yes'", `spec.prune is the text "yes"`},
-		"a version":              {"infrastructure/gatekeeper/release.yaml", "version: " + gatekeeperVersion, "version: 3.23.O", `spec.chart.spec.version is "3.23.O", which is neither a version nor a range`},
-		"the mode of all":        {"infrastructure/policies/kustomization.yaml", "value: dryrun", "value: dryrn", `spec.enforcementAction is "dryrn", for which Gatekeeper does nothing`},
-		"a kind of values":       {tenants, "  prune: true", "  postBuild: {substituteFrom: [{kind: Secrt, name: x}]}\n  prune: true", `spec.postBuild.substituteFrom[0].kind is "Secrt", and must be ConfigMap or Secret`},
+		"a duration": {tenants, "interval: 10m", "interval: 10x", `spec.interval is "10x", which is no duration`},
+		"a switch":   {tenants, "prune: true", "prune: 'yes'", `spec.prune is the text "yes"`},
+		"a version": {"infrastructure/gatekeeper/release.yaml", "version: " + gatekeeperVersion, "version: 3.23.O",
+			`spec.chart.spec.version is "3.23.O", which is neither a version nor a range`},
+		"the mode of all": {"infrastructure/policies/kustomization.yaml", "value: dryrun", "value: dryrn",
+			`spec.enforcementAction is "dryrn", for which Gatekeeper does nothing`},
+		"a kind of values": {tenants, "  prune: true", "  postBuild: {substituteFrom: [{kind: Secrt, name: x}]}\n  prune: true",
+			`spec.postBuild.substituteFrom[0].kind is "Secrt", and must be ConfigMap or Secret`},
 		"a duration by variable": {tenants, "interval: 10m", "interval: ${interval}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,16 +136,21 @@ func TestFieldsOfANewerFluxAreNoErrors(t *testing.T) {
 	near := func(name string, _ []string) (string, bool) { return "interval", name == "intervall" }
 	newer := strings.Replace(sourceCRD, "releaseName: {type: string, pattern: '^[a-z]+$'}", "postRenderStrategy: {type: string, enum: [nohooks, combined]}", 1)
 	for name, c := range map[string]struct{ fields, definition, says string }{
-		"unknown":                   {"postRenderStrategy: combined", "", "note FieldUnknown HelmRelease flux-system/more: spec.postRenderStrategy is no field of HelmRelease in the versions of Flux that this program knows: make sure that your version has it"},
-		"misspelt":                  {"intervall: 1m", "", "error ObjectInvalid HelmRelease flux-system/more: there is no field spec.intervall: remove it, or correct its name"},
-		"of the tree's own CRD":     {"postRenderStrategy: combined", newer, ""},
-		"not as its own CRD has it": {"postRenderStrategy: combine", newer, `error ObjectInvalid HelmRelease flux-system/more: spec.postRenderStrategy is "combine", and must be one of [nohooks combined]: correct it`},
-		"not of the tree's own CRD": {"postRenderStrategy: combined", sourceCRD, "error ObjectInvalid HelmRelease flux-system/more: there is no field spec.postRenderStrategy: remove it, or correct its name"},
+		"unknown": {"postRenderStrategy: combined", "", "note FieldUnknown HelmRelease flux-system/more: spec.postRenderStrategy is no field of " +
+			"HelmRelease in the versions of Flux that this program knows: make sure that your version has it"},
+		"misspelt": {"intervall: 1m", "", "error ObjectInvalid HelmRelease flux-system/more: there is no field spec.intervall: remove it, or " +
+			"correct its name"},
+		"of the tree's own CRD": {"postRenderStrategy: combined", newer, ""},
+		"not as its own CRD has it": {"postRenderStrategy: combine", newer, `error ObjectInvalid HelmRelease flux-system/more: spec.postRenderStrategy is ` +
+			`"combine", and must be one of [nohooks combined]: correct it`},
+		"not of the tree's own CRD": {"postRenderStrategy: combined", sourceCRD,
+			"error ObjectInvalid HelmRelease flux-system/more: there is no field spec.postRenderStrategy: remove it, or correct its name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := small(t)
 			const file = "clusters/staging/more.yaml"
-			put1(t, dir, file, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: more, namespace: flux-system}\nspec: {interval: 1m, serviceAccountName: more, "+c.fields+"}\n")
+			put1(t, dir, file, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: more, namespace: flux-system}\nspec: {interval: 1m, "+
+				"serviceAccountName: more, "+c.fields+"}\n")
 			put1(t, dir, "clusters/staging/flux-system/gotk-components.yaml", c.definition)
 			report, err := Check(t.Context(), dir, CheckOptions{Near: near})
 			require.NoError(t, err)

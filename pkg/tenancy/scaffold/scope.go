@@ -40,7 +40,8 @@ func (c *checker) withoutNamespace(folder string, o *unstructured.Unstructured) 
 		c.namespaceSet(file, "gives %s a namespace, which the API server refuses, because a %s has none", identity(o), o.GetKind())
 	}
 	if len(files) == 0 {
-		c.find("NamespaceSet", c.of(folder, o), "%s has metadata.namespace, and a %s has no namespace: remove it, or spec.targetNamespace of the Kustomization that applies it", identity(o), o.GetKind())
+		c.find("NamespaceSet", c.of(folder, o), "%s has metadata.namespace, and a %s has no namespace: remove it, or spec.targetNamespace of "+
+			"the Kustomization that applies it", identity(o), o.GetKind())
 	}
 }
 
@@ -60,7 +61,8 @@ func (c *checker) severalNamespaces(folder string, err error) bool {
 // namespaceSet adds a finding about the line of a kustomization that sets a namespace.
 func (c *checker) namespaceSet(file, format string, args ...any) {
 	c.findings[resource.Finding{ID: "NamespaceSet", Severity: resource.Error, File: file, Line: lineOf(c.files[file], "namespace"),
-		Message: "the field namespace " + fmt.Sprintf(format, args...) + ": remove the line, and name the namespace in the objects that have one"}] = true
+		Message: "the field namespace " + fmt.Sprintf(format, args...) + ": remove the line, and name the namespace in the objects " +
+			"that have one"}] = true
 }
 
 // setNamespace returns the kustomizations of a build that move all of their objects into a namespace,
@@ -112,9 +114,11 @@ func (c *checker) inTwoFiles(folder string, err error) bool {
 	case 0:
 		c.find("DoesNotBuild", c.at(folder), "it does not build, because it contains %s twice: remove one of the two", object)
 	case 1:
-		c.find("DoesNotBuild", c.at(folder), "it does not build, because it contains %s twice, from %s: remove the second copy from that file, or include the file only once", object, files[0])
+		c.find("DoesNotBuild", c.at(folder), "it does not build, because it contains %s twice, from %s: remove the second copy from that file, "+
+			"or include the file only once", object, files[0])
 	default:
-		c.find("DoesNotBuild", c.at(folder), "it does not build, because %s is in %s: remove it from all but one; if two Tenants list the namespace, remove it from one Tenant", object, strings.Join(files[:min(len(files), maxNamed)], ", "))
+		c.find("DoesNotBuild", c.at(folder), "it does not build, because %s is in %s: remove it from all but one; if two Tenants list the "+
+			"namespace, remove it from one Tenant", object, strings.Join(files[:min(len(files), maxNamed)], ", "))
 	}
 	return true
 }
@@ -130,11 +134,13 @@ func (c *checker) decrypted(at string, k *unstructured.Unstructured, b *built) {
 		switch {
 		case !ok:
 		case decryption == nil:
-			c.find("NotDecrypted", at, "%s applies the encrypted %s and has no spec.decryption, so Flux applies nothing of it, or the encrypted values: run landwaiter platform init again with --set sopsAge, sopsPGP or sopsKMS", identity(k), identity(o))
+			c.find("NotDecrypted", at, "%s applies the encrypted %s and has no spec.decryption, so Flux applies nothing of it, or the encrypted "+
+				"values: run landwaiter platform init again with --set sopsAge, sopsPGP or sopsKMS", identity(k), identity(o))
 			return
 		case key == (sopsKey{}) || secret != key.secret || k.GetNamespace() != fluxNamespace:
 		case !readableWith(sops, key.value):
-			c.report(resource.Warning, "EncryptedForOthers", at, "%s applies the %s, which is encrypted for none of the recipients in %s, so Flux applies nothing of it: encrypt it again with the tree's .sops.yaml%s", identity(k), identity(o), key.setting, key.inCluster())
+			c.report(resource.Warning, "EncryptedForOthers", at, "%s applies the %s, which is encrypted for none of the recipients in %s, so Flux "+
+				"applies nothing of it: encrypt it again with the tree's .sops.yaml%s", identity(k), identity(o), key.setting, key.inCluster())
 			return
 		}
 	}

@@ -12,7 +12,8 @@ import (
 func TestANamespaceOverATenantIsFoundAtItsLineAndNothingElseIs(t *testing.T) {
 	for about, file := range map[string]string{"overlay": "tenants/staging/kustomization.yaml", "base": "tenants/base/iris-red/kustomization.yaml"} {
 		t.Run(about, func(t *testing.T) {
-			dir := light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: alone("iris-red")}}}.write(t))
+			dir := light(t,
+				example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: alone("iris-red")}}}.write(t))
 			rewrite(t, dir, file, "kind: Kustomization\n", "kind: Kustomization\nnamespace: apps\n")
 			report, err := Check(t.Context(), dir, CheckOptions{})
 			require.NoError(t, err)
@@ -47,7 +48,8 @@ func TestANamespaceOverSeveralIsFoundAtItsLine(t *testing.T) {
 
 func TestANamespaceInTheObjectItselfIsFound(t *testing.T) {
 	wrong{func(t *testing.T, dir string) {
-		put1(t, dir, "infrastructure/policies/own/rules.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: ours, namespace: apps}\nspec: {rules: [{images: ['**'], action: Deny}]}\n")
+		put1(t, dir, "infrastructure/policies/own/rules.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: ours, "+
+			"namespace: apps}\nspec: {rules: [{images: ['**'], action: Deny}]}\n")
 		rewrite(t, dir, "infrastructure/policies/own/kustomization.yaml", "resources: []", "resources: [rules.yaml]")
 	}, "infrastructure/policies/own/rules.yaml", "a ClusterVerificationPolicy has no namespace: remove it"}.isFound(t, small(t))
 }

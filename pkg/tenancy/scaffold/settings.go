@@ -54,7 +54,9 @@ func Prepare(dir string, told Told) (Platform, error) {
 	}
 	p.Layout = cmp.Or(told.Layout, asked.Layout, p.Layout)
 	if found && p.Layout != had {
-		return p, fmt.Errorf("%s has the layout %s: give --layout=%s a folder of its own, because this one has clusters and teams that the other layout does not have", dir, had, p.Layout)
+		return p,
+			fmt.Errorf("%s has the layout %s: give --layout=%s a folder of its own, because this one has clusters and teams that the other layout "+
+				"does not have", dir, had, p.Layout)
 	}
 	// These lists grow, from the default if they are not set.
 	if p.ExemptNamespaces == nil && asked.ExemptNamespaces != nil {
@@ -103,7 +105,8 @@ func ReadSettings(dir string) (p Platform, found bool, err error) {
 func outsideOfTrees(dir string) error {
 	parent, err := treeAround(dir)
 	if err == nil && parent != "" {
-		err = fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, parent, SettingsFile)
+		err = fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir,
+			parent, SettingsFile)
 	}
 	return err
 }

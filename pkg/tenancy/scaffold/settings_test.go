@@ -13,7 +13,8 @@ import (
 
 func TestARunOfInitStartsFromTheOneBefore(t *testing.T) {
 	const before = "layout: groups\ngroups: [infra-ops, dev]\nclusters: [dev/c1]\nconstraints: [images]\nenforcement: warn\nexemptNamespaces: [flux-system]\n"
-	kept := Platform{Layout: LayoutGroups, Groups: []string{"infra-ops", "dev"}, Clusters: []string{"dev/c1"}, Constraints: []string{"images"}, Enforcement: "warn", ExemptNamespaces: []string{"flux-system"}}
+	kept := Platform{Layout: LayoutGroups, Groups: []string{"infra-ops", "dev"}, Clusters: []string{"dev/c1"}, Constraints: []string{"images"},
+		Enforcement: "warn", ExemptNamespaces: []string{"flux-system"}}
 	for about, c := range map[string]struct {
 		before string
 		told   Told
@@ -23,20 +24,29 @@ func TestARunOfInitStartsFromTheOneBefore(t *testing.T) {
 		"lists grow": {before, Told{Settings: settings("groups=test", "clusters=[test/c2, dev/c1]", "exemptNamespaces=monitoring")}, func(p *Platform) {
 			p.Groups, p.Clusters, p.ExemptNamespaces = []string{"infra-ops", "dev", "test"}, []string{"dev/c1", "test/c2"}, []string{"flux-system", "monitoring"}
 		}},
-		"values change": {before, Told{Layout: LayoutGroups, Settings: settings("enforcement=deny", "landwaiter.url=oci://registry.example.com/charts/landwaiter", "operator=true")}, func(p *Platform) {
-			p.Enforcement, p.Landwaiter.URL, p.Operator = "deny", "oci://registry.example.com/charts/landwaiter", true
-		}},
-		"a file replaces, and settings add": {before, Told{File: []byte("groups: [infra-ops, prod]\n"), Settings: settings("groups=dev")}, func(p *Platform) { *p = Platform{Layout: LayoutGroups, Groups: []string{"infra-ops", "prod", "dev"}} }},
-		"a new tree":                        {"", Told{Layout: LayoutArc, Settings: settings("clusters=c1")}, func(p *Platform) { *p = Platform{Layout: LayoutArc, Clusters: []string{"c1"}} }},
+		"values change": {before,
+			Told{Layout: LayoutGroups, Settings: settings("enforcement=deny", "landwaiter.url=oci://registry.example.com/charts/landwaiter", "operator=true")},
+			func(p *Platform) {
+				p.Enforcement, p.Landwaiter.URL, p.Operator = "deny", "oci://registry.example.com/charts/landwaiter", true
+			}},
+		"a file replaces, and settings add": {before, Told{File: []byte("groups: [infra-ops, prod]\n"), Settings: settings("groups=dev")},
+			func(p *Platform) { *p = Platform{Layout: LayoutGroups, Groups: []string{"infra-ops", "prod", "dev"}} }},
+		"a new tree": {"", Told{Layout: LayoutArc, Settings: settings("clusters=c1")},
+			func(p *Platform) { *p = Platform{Layout: LayoutArc, Clusters: []string{"c1"}} }},
 		"namespaces besides those of the control plane": {"", Told{Settings: settings("exemptNamespaces=monitoring")}, func(p *Platform) {
 			*p = Platform{ExemptNamespaces: []string{"kube-system", "gatekeeper-system", "landwaiter-system", "flux-system", "monitoring"}}
 		}},
 		"namespaces of the platform": {"", Told{Layout: LayoutGroups, Settings: settings("infrastructureNamespaces=monitoring")}, func(p *Platform) {
-			*p = Platform{Layout: LayoutGroups, InfrastructureNamespaces: []string{"kube-system", "gatekeeper-system", "landwaiter-system", "flux-system", "external-secrets", "monitoring"}}
+			*p = Platform{Layout: LayoutGroups,
+				InfrastructureNamespaces: []string{"kube-system", "gatekeeper-system", "landwaiter-system", "flux-system", "external-secrets", "monitoring"}}
 		}},
-		"a store whose fields nobody here knows": {before, Told{Settings: settings(`secretStores.dev={azurekv: {vaultUrl: https://dev.vault.azure.net, tenantId: "1", retries: 3, plain: true, keys: [a]}}`)}, func(p *Platform) {
-			p.SecretStores = map[string]map[string]any{"dev": {"azurekv": map[string]any{"vaultUrl": "https://dev.vault.azure.net", "tenantId": "1", "retries": int64(3), "plain": true, "keys": []any{"a"}}}}
-		}},
+		"a store whose fields " +
+			"nobody here knows": {before,
+			Told{Settings: settings(`secretStores.dev={azurekv: {vaultUrl: https://dev.vault.azure.net, tenantId: "1", retries: 3, plain: true, keys: [a]}}`)},
+			func(p *Platform) {
+				p.SecretStores = map[string]map[string]any{
+					"dev": {"azurekv": map[string]any{"vaultUrl": "https://dev.vault.azure.net", "tenantId": "1", "retries": int64(3), "plain": true, "keys": []any{"a"}}}}
+			}},
 	} {
 		t.Run(about, func(t *testing.T) {
 			dir, want := folder(t), kept
@@ -79,7 +89,8 @@ func TestInitRefusesWhatContradictsTheTree(t *testing.T) {
 func TestPiecesOfTheAccountsRoleAreValuesOfTheChart(t *testing.T) {
 	tree, err := NewPlatform(Platform{ReconcilerPieces: []string{"flux-images", "certificates"}})
 	require.NoError(t, err)
-	require.Contains(t, textOfFile(t, tree, "infrastructure/landwaiter/release.yaml"), "    reconciler:\n      pieces:\n      - flux-images\n      - certificates\n")
+	require.Contains(t, textOfFile(t, tree, "infrastructure/landwaiter/release.yaml"),
+		"    reconciler:\n      pieces:\n      - flux-images\n      - certificates\n")
 	tree, err = NewPlatform(Platform{})
 	require.NoError(t, err)
 	require.NotContains(t, textOfFile(t, tree, "infrastructure/landwaiter/release.yaml"), "reconciler")

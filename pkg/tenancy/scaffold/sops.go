@@ -73,9 +73,11 @@ func kmsKey(value string) sopsKey {
 // check refuses two keys, and invalid public names of one.
 func (k sopsKey) check() error {
 	patterns := map[string]struct{ pattern, example string }{
-		"":               {`^$`, ""},
-		"age":            {`^(` + ageRecipient + `,)*` + ageRecipient + `$`, "age1 and 58 characters, or age1pq1 and 1952, as age-keygen prints; several with commas between them"},
-		"pgp":            {`^([0-9A-F]{40},)*[0-9A-F]{40}$`, "the 40 hexadecimal digits of a fingerprint, as gpg --list-keys prints; several with commas between them"},
+		"": {`^$`, ""},
+		"age": {`^(` + ageRecipient + `,)*` + ageRecipient + `$`,
+			"age1 and 58 characters, or age1pq1 and 1952, as age-keygen prints; several with commas between them"},
+		"pgp": {`^([0-9A-F]{40},)*[0-9A-F]{40}$`, "the 40 hexadecimal digits of a fingerprint, as gpg --list-keys prints; several " +
+			"with commas between them"},
 		"kms":            {`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9/_-]{1,256}$`, kmsExamples},
 		"gcp_kms":        {`^projects/[a-z0-9:.-]+/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]+/cryptoKeys/[A-Za-z0-9_-]+$`, kmsExamples},
 		"azure_keyvault": {`^https://[A-Za-z0-9.-]+/keys/[A-Za-z0-9-]+/[0-9a-f]{32}$`, kmsExamples},
@@ -86,14 +88,16 @@ func (k sopsKey) check() error {
 		return fmt.Errorf("%s name two keys, and Flux uses one: set one of sopsAge, sopsPGP and sopsKMS", k.setting)
 	case (k.rule == "age" || k.rule == "pgp") && strings.Count(k.value, ",") >= maxRecipients:
 		return fmt.Errorf("%s has more than %d recipients: name fewer", k.setting, maxRecipients)
-	case !ok || k.rule == "age" && slices.ContainsFunc(strings.Split(k.value, ","), func(r string) bool { return len(r) != 62 && len(r) != 1959 }),
+	case !ok || k.rule == "age" &&
+		slices.ContainsFunc(strings.Split(k.value, ","), func(r string) bool { return len(r) != 62 && len(r) != 1959 }),
 		!regexp.MustCompile(want.pattern).MatchString(k.value):
 		return fmt.Errorf("%s: %.200q cannot be used; give %s", k.setting, k.value, want.example)
 	}
 	return nil
 }
 
-const kmsExamples = "arn:aws:kms:eu-central-1:111122223333:key/ID, projects/P/locations/L/keyRings/R/cryptoKeys/K, or https://VAULT.vault.azure.net/keys/NAME/VERSION"
+const kmsExamples = "arn:aws:kms:eu-central-1:111122223333:key/ID, projects/P/locations/L/keyRings/R/cryptoKeys/K, or " +
+	"https://VAULT.vault.azure.net/keys/NAME/VERSION"
 
 // rules tell sops what to encrypt in this tree, and for which recipients.
 func (k sopsKey) rules() string {
@@ -121,7 +125,9 @@ const encryptedFields = "^(data|stringData)$"
 func FindSOPS() (string, error) {
 	found, err := exec.LookPath("sops")
 	if err != nil {
-		return "", fmt.Errorf("the command sops is missing, and nothing was written: install it from https://github.com/getsops/sops/releases (version 3.8 or newer): %w", err)
+		return "",
+			fmt.Errorf("the command sops is missing, and nothing was written: install it from https://github.com/getsops/sops/releases (version "+
+				"3.8 or newer): %w", err)
 	}
 	return found, nil
 }
@@ -178,7 +184,8 @@ func (p Platform) KeepsRecipients(dir string, tree Tree) error {
 		rule, _, _ := strings.Cut(line, "#")
 		for _, recipient := range anyRecipient.FindAllString(rule, -1) {
 			if !strings.Contains(tree.Files[at].Text, recipient) {
-				return &RefusedError{fmt.Sprintf("%s encrypts for %s, and would not any more: %sremove it from the file first", sopsRules, recipient, p.sops().orName())}
+				return &RefusedError{fmt.Sprintf("%s encrypts for %s, and would not any more: %sremove it from the file first", sopsRules, recipient,
+					p.sops().orName())}
 			}
 		}
 	}
@@ -198,7 +205,8 @@ func (k sopsKey) inCluster() string {
 	if k.secret == "" {
 		return ""
 	}
-	return fmt.Sprintf(", or name its recipient too, as in --set %s=RECIPIENT,RECIPIENT, if Secret %s/%s has its key", k.setting, fluxNamespace, k.secret)
+	return fmt.Sprintf(", or name its recipient too, as in --set %s=RECIPIENT,RECIPIENT, if Secret %s/%s has its key", k.setting,
+		fluxNamespace, k.secret)
 }
 
 // sopsRules is the file that tells sops what to encrypt, and for which recipients.

@@ -15,12 +15,13 @@ func TestSecretsAreEncryptedForTheKeyThatTheClusterCanUse(t *testing.T) {
 		rule, flag, value string
 		secret            string
 	}{
-		"age":                       {Platform{SOPSAge: recipient}, "age", "--age", recipient, "sops-age"},
-		"PGP":                       {Platform{SOPSPGP: fingerprint}, "pgp", "--pgp", fingerprint, "sops-gpg"},
-		"two of PGP, in a rotation": {Platform{SOPSPGP: fingerprint + ", " + strings.Repeat("A", 40)}, "pgp", "--pgp", fingerprint + "," + strings.Repeat("A", 40), "sops-gpg"},
-		"AWS":                       {Platform{SOPSKMS: aws}, "kms", "--kms", aws, ""},
-		"Google":                    {Platform{SOPSKMS: google}, "gcp_kms", "--gcp-kms", google, ""},
-		"Azure":                     {Platform{SOPSKMS: azure}, "azure_keyvault", "--azure-kv", azure, ""},
+		"age": {Platform{SOPSAge: recipient}, "age", "--age", recipient, "sops-age"},
+		"PGP": {Platform{SOPSPGP: fingerprint}, "pgp", "--pgp", fingerprint, "sops-gpg"},
+		"two of PGP, in a rotation": {Platform{SOPSPGP: fingerprint + ", " + strings.Repeat("A", 40)}, "pgp", "--pgp",
+			fingerprint + "," + strings.Repeat("A", 40), "sops-gpg"},
+		"AWS":    {Platform{SOPSKMS: aws}, "kms", "--kms", aws, ""},
+		"Google": {Platform{SOPSKMS: google}, "gcp_kms", "--gcp-kms", google, ""},
+		"Azure":  {Platform{SOPSKMS: azure}, "azure_keyvault", "--azure-kv", azure, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			c.platform.Constraints, c.platform.Environments = []string{imagesSet}, []string{"prod"}
@@ -58,7 +59,8 @@ func TestNothingIsEncryptedForNobody(t *testing.T) {
 	fakeSOPS(t, "cat <<EOF\n"+sealedSecret(sealedValue, sealedValue)+"EOF\n")
 	command, err := FindSOPS()
 	require.NoError(t, err)
-	for about, platform := range map[string]Platform{"no key": {}, "two keys": {SOPSAge: recipient, SOPSPGP: fingerprint}, "what is no key": {SOPSPGP: "--decrypt"}} {
+	for about, platform := range map[string]Platform{"no key": {}, "two keys": {SOPSAge: recipient, SOPSPGP: fingerprint},
+		"what is no key": {SOPSPGP: "--decrypt"}} {
 		_, err = platform.Encrypt(t.Context(), command, []byte(plainSecret))
 		require.Error(t, err, about)
 	}
@@ -103,15 +105,16 @@ func TestRecipientsOfAnOwnFileOfRulesAreNotLost(t *testing.T) {
 	tree, err := NewPlatform(p)
 	require.NoError(t, err)
 	for about, c := range map[string]struct{ file, says string }{
-		"none":                     {"", ""},
-		"that of an earlier run":   {File{Path: ".sops.yaml", Text: "creation_rules: [{age: " + other + "}]\n"}.Stamped("platform init"), ""},
-		"the same recipient":       {"creation_rules:\n- {path_regex: x, age: " + recipient + "}\n# once " + other + "\n", ""},
-		"a further recipient":      {"creation_rules:\n- age: >-\n    " + recipient + ",\n    " + other + "\n", other},
-		"in a group":               {"creation_rules:\n- key_groups: [{age: [" + recipient + ", " + other + "]}]\n", other},
-		"a further key of PGP":     {"creation_rules:\n- {age: " + recipient + ", pgp: " + fingerprint + "}\n", fingerprint},
-		"a further key of Amazon":  {"creation_rules:\n- {kms: 'arn:aws:kms:eu-central-1:1:key/x'}\n", "arn:aws:kms:eu-central-1:1:key/x"},
-		"a further key of Azure":   {"creation_rules:\n- {azure_keyvault: \"https://a.vault.azure.net/keys/b/c\"}\n", "https://a.vault.azure.net/keys/b/c"},
-		"a further key of Google":  {"creation_rules:\n- {gcp_kms: projects/p/locations/l/keyRings/r/cryptoKeys/k}\n", "projects/p/locations/l/keyRings/r/cryptoKeys/k"},
+		"none":                    {"", ""},
+		"that of an earlier run":  {File{Path: ".sops.yaml", Text: "creation_rules: [{age: " + other + "}]\n"}.Stamped("platform init"), ""},
+		"the same recipient":      {"creation_rules:\n- {path_regex: x, age: " + recipient + "}\n# once " + other + "\n", ""},
+		"a further recipient":     {"creation_rules:\n- age: >-\n    " + recipient + ",\n    " + other + "\n", other},
+		"in a group":              {"creation_rules:\n- key_groups: [{age: [" + recipient + ", " + other + "]}]\n", other},
+		"a further key of PGP":    {"creation_rules:\n- {age: " + recipient + ", pgp: " + fingerprint + "}\n", fingerprint},
+		"a further key of Amazon": {"creation_rules:\n- {kms: 'arn:aws:kms:eu-central-1:1:key/x'}\n", "arn:aws:kms:eu-central-1:1:key/x"},
+		"a further key of Azure":  {"creation_rules:\n- {azure_keyvault: \"https://a.vault.azure.net/keys/b/c\"}\n", "https://a.vault.azure.net/keys/b/c"},
+		"a further key of Google": {"creation_rules:\n- {gcp_kms: projects/p/locations/l/keyRings/r/cryptoKeys/k}\n",
+			"projects/p/locations/l/keyRings/r/cryptoKeys/k"},
 		"one that is no text file": {"\x00", ""},
 	} {
 		dir := folder(t)

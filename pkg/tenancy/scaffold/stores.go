@@ -47,7 +47,9 @@ func (c *checker) unknownProviders() {
 	for _, group := range slices.Sorted(maps.Keys(c.settings.SecretStores)) {
 		for name := range c.settings.SecretStores[group] {
 			if !slices.Contains(providers(), name) {
-				c.report(resource.Note, "ProviderUnknown", SettingsFile, "secretStores: %s: this version of landwaiter does not know the provider %s: see whether the version of external-secrets in %s has it", group, name, path.Join("infrastructure/external-secrets", "release.yaml"))
+				c.report(resource.Note, "ProviderUnknown", SettingsFile, "secretStores: %s: this version of landwaiter does not know the provider "+
+					"%s: see whether the version of external-secrets in %s has it", group, name,
+					path.Join("infrastructure/external-secrets", "release.yaml"))
 			}
 		}
 	}
@@ -69,11 +71,14 @@ func (c *checker) sharedSecrets(all *closure) {
 		}
 		for _, o := range all.objects {
 			kind, namespace := o.GetKind(), o.GetNamespace()
-			if o.GroupVersionKind().Group != "external-secrets.io" || kind != "ExternalSecret" && kind != "PushSecret" || !matches(constraint.Unstructured, needed{namespace: namespace}) {
+			if o.GroupVersionKind().Group != "external-secrets.io" || kind != "ExternalSecret" && kind != "PushSecret" ||
+				!matches(constraint.Unstructured, needed{namespace: namespace}) {
 				continue
 			}
 			if store := storeOf(o.Object["spec"], shared); store != "" && labelled[namespace] == "" && holders.Holder(namespace) == nil {
-				c.find("ExternalSecretDenied", c.of(o.folder, o.Unstructured), "%s uses a %s, and constraint %s denies that in namespace %s, which is no team's: run platform init with --set infrastructureNamespaces=%s, or use a SecretStore of the namespace",
+				c.find("ExternalSecretDenied", c.of(o.folder, o.Unstructured),
+					"%s uses a %s, and constraint %s denies that in namespace %s, which is no team's: run platform init with --set "+
+						"infrastructureNamespaces=%s, or use a SecretStore of the namespace",
 					identity(o.Unstructured), store, constraint.GetName(), namespace, namespace)
 			}
 		}
@@ -106,7 +111,8 @@ func storeOf(part any, kinds []string) string {
 func (all *closure) tenants() (tenants []*v1beta1.Tenant) {
 	for _, o := range all.objects {
 		tenant := &v1beta1.Tenant{}
-		if isResource(o.Unstructured) && o.GetKind() == v1beta1.KindTenant && runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, tenant) == nil {
+		if isResource(o.Unstructured) && o.GetKind() == v1beta1.KindTenant &&
+			runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, tenant) == nil {
 			tenants = append(tenants, tenant)
 		}
 	}

@@ -32,7 +32,8 @@ func TestCheckFindsSecretsOfThePlatformThatTheRuleForTeamsDenies(t *testing.T) {
 			platform.InfrastructureNamespaces = c.infrastructure
 			dir := light(t, example{platform: &platform, teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t))
 			put1(t, dir, "apps/clusters/c1/secret.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+c.namespace+c.labels+"}\n---\n"+
-				"apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: admin, namespace: "+c.namespace+"}\nspec: {secretStoreRef: {kind: "+c.store+", name: cluster-wide-store}, dataFrom: [{extract: {key: grafana}}]}\n")
+				"apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: admin, namespace: "+c.namespace+"}\nspec: {secretStoreRef: {kind: "+c.store+
+				", name: cluster-wide-store}, dataFrom: [{extract: {key: grafana}}]}\n")
 			rewrite(t, dir, "apps/clusters/c1/kustomization.yaml", "resources: []", "resources: [secret.yaml]")
 			report, err := Check(t.Context(), dir, CheckOptions{})
 			require.NoError(t, err)
@@ -43,7 +44,8 @@ func TestCheckFindsSecretsOfThePlatformThatTheRuleForTeamsDenies(t *testing.T) {
 			require.Len(t, report.Findings, 1)
 			require.Equal(t, "ExternalSecretDenied", report.Findings[0].ID)
 			require.Equal(t, "apps/clusters/c1/secret.yaml", report.Findings[0].File)
-			require.Contains(t, report.Findings[0].Message, "ExternalSecret grafana/admin uses a ClusterSecretStore, and constraint external-secret-tenant-keys denies that in namespace grafana, which is no team's: run platform init with --set infrastructureNamespaces=grafana")
+			require.Contains(t, report.Findings[0].Message, "ExternalSecret grafana/admin uses a ClusterSecretStore, and constraint external-secret-tenant-keys "+
+				"denies that in namespace grafana, which is no team's: run platform init with --set infrastructureNamespaces=grafana")
 		})
 	}
 }

@@ -37,8 +37,10 @@ func (team Team) followSource(dir string, p Platform) error {
 				continue
 			}
 			if namespace := textOf(metadata, "namespace"); namespace != "" && namespace != team.Tenant.Spec.HomeNamespace {
-				return &RefusedError{fmt.Sprintf("%s: Flux fetches the repository of %s in namespace %s, and Tenant %s would have the home namespace %s, which cannot be changed later: add --set homeNamespace=%s, or remove the file if this is another team",
-					file.Path, team.Tenant.Name, namespace, team.Tenant.Name, team.Tenant.Spec.HomeNamespace, namespace)}
+				return &RefusedError{
+					fmt.Sprintf("%s: Flux fetches the repository of %s in namespace %s, and Tenant %s would have the home namespace %s, which cannot be "+
+						"changed later: add --set homeNamespace=%s, or remove the file if this is another team",
+						file.Path, team.Tenant.Name, namespace, team.Tenant.Name, team.Tenant.Spec.HomeNamespace, namespace)}
 			}
 			team.keepSecretRef(source)
 		}
@@ -49,7 +51,8 @@ func (team Team) followSource(dir string, p Platform) error {
 // keepSecretRef gives the Tenant the Secret of a GitRepository, unless it names one.
 func (team Team) keepSecretRef(source *yaml.Node) {
 	spec := field(source, "spec")
-	if spec == nil || team.Tenant.Spec.Reconciler == nil || team.Tenant.Spec.Reconciler.Source == nil || team.Tenant.Spec.Reconciler.Source.SecretRef != nil {
+	if spec == nil || team.Tenant.Spec.Reconciler == nil || team.Tenant.Spec.Reconciler.Source == nil ||
+		team.Tenant.Spec.Reconciler.Source.SecretRef != nil {
 		return
 	}
 	if ref := field(spec, "secretRef"); ref != nil && textOf(ref, "name") != "" {
@@ -99,7 +102,9 @@ func (team *Team) sharedChart(dir string, app App) (App, error) {
 		case asked.URL == "":
 			app = there
 		case strings.TrimSuffix(asked.URL, "/") != strings.TrimSuffix(there.Chart.URL, "/"):
-			return app, &RefusedError{fmt.Sprintf("%s has the chart %s for all tenants of all clusters, not %s: leave --app-chart out, or edit it there", folder, there.Chart.URL, strings.TrimSuffix(asked.URL, "/"))}
+			return app,
+				&RefusedError{fmt.Sprintf("%s has the chart %s for all tenants of all clusters, not %s: leave --app-chart out, or edit it there",
+					folder, there.Chart.URL, strings.TrimSuffix(asked.URL, "/"))}
 		case asked.Version != "*" && asked.Version != there.Chart.Version:
 			cluster := "CLUSTER"
 			if len(team.Places) == 1 {
@@ -109,8 +114,10 @@ func (team *Team) sharedChart(dir string, app App) (App, error) {
 			if err != nil {
 				return app, err
 			}
-			return app, &RefusedError{fmt.Sprintf("%s has version %s of its chart, not %s: leave --app-chart out; editing %s changes it for all tenants of all clusters; for this tenant in one cluster, run %s",
-				folder, there.Chart.Version, asked.Version, base, bump)}
+			return app,
+				&RefusedError{fmt.Sprintf("%s has version %s of its chart, not %s: leave --app-chart out; editing %s changes it for all tenants of "+
+					"all clusters; for this tenant in one cluster, run %s",
+					folder, there.Chart.Version, asked.Version, base, bump)}
 		}
 	}
 	return app, nil
@@ -146,7 +153,9 @@ func (p Platform) KeepsDecryption(dir string, tree Tree) error {
 		}
 		for _, k := range kustomizations {
 			if spec := field(k, "spec"); spec != nil && field(spec, "decryption") != nil {
-				return &RefusedError{fmt.Sprintf("%s: Flux decrypts Secrets here (spec.decryption), and would not any more: say for which key they are encrypted, with --set sopsPGP=FINGERPRINT, sopsAge=RECIPIENT or sopsKMS=KEY, or remove spec.decryption first", file.Path)}
+				return &RefusedError{
+					fmt.Sprintf("%s: Flux decrypts Secrets here (spec.decryption), and would not any more: say for which key they are encrypted, with "+
+						"--set sopsPGP=FINGERPRINT, sopsAge=RECIPIENT or sopsKMS=KEY, or remove spec.decryption first", file.Path)}
 			}
 		}
 	}
@@ -161,7 +170,8 @@ func (p Platform) knowsFolders(dir string) error {
 			return err
 		}
 		if demo {
-			return fmt.Errorf("%s has %s, as flux-multitenant-demo: give --layout=demo, or --layout=%s for the tree of a platform", dir, path.Dir(demoKustomization), LayoutFlux)
+			return fmt.Errorf("%s has %s, as flux-multitenant-demo: give --layout=demo, or --layout=%s for the tree of a platform", dir,
+				path.Dir(demoKustomization), LayoutFlux)
 		}
 	}
 	if p.Layout != "" && p.Layout != LayoutFlux || len(p.Environments) > 0 {

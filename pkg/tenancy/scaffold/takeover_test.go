@@ -28,7 +28,8 @@ func TestARepositoryOfFlux2MultiTenancyIsTakenOver(t *testing.T) {
 	// Nothing of it is replaced before its owner says so.
 	before := content(t, dir, "clusters/staging/infrastructure.yaml")
 	_, err = Write(dir, tree, WriteOptions{})
-	require.Equal(t, []string{".github/workflows/e2e.yaml", "clusters/production/flux-system/kustomization.yaml", "clusters/production/infrastructure.yaml", "clusters/production/tenants.yaml",
+	require.Equal(t, []string{".github/workflows/e2e.yaml", "clusters/production/flux-system/kustomization.yaml", "clusters/production/infrastructure.yaml",
+		"clusters/production/tenants.yaml",
 		"clusters/staging/flux-system/kustomization.yaml", "clusters/staging/infrastructure.yaml", "clusters/staging/tenants.yaml"}, editedFiles(t, err))
 	require.Equal(t, before, content(t, dir, "clusters/staging/infrastructure.yaml"))
 	_, err = os.Stat(filepath.Join(dir, SettingsFile))
@@ -38,7 +39,8 @@ func TestARepositoryOfFlux2MultiTenancyIsTakenOver(t *testing.T) {
 
 	asked := Addition{Dir: dir, Team: Team{Tenant: apps}}
 	_, err = asked.Run(t.Context())
-	require.Equal(t, []string{"tenants/base/dev-team/kustomization.yaml", "tenants/base/dev-team/sync.yaml", "tenants/production/dev-team-patch.yaml", "tenants/staging/dev-team-patch.yaml"}, editedFiles(t, err))
+	require.Equal(t, []string{"tenants/base/dev-team/kustomization.yaml", "tenants/base/dev-team/sync.yaml", "tenants/production/dev-team-patch.yaml",
+		"tenants/staging/dev-team-patch.yaml"}, editedFiles(t, err))
 	asked.Write.Force = true
 	_, err = asked.Run(t.Context())
 	require.NoError(t, err)
@@ -51,7 +53,8 @@ func TestARepositoryOfFlux2MultiTenancyIsTakenOver(t *testing.T) {
 	for _, f := range report.Findings {
 		found = append(found, f.ID+" "+f.File)
 	}
-	require.Equal(t, []string{"NotApplied infrastructure/kyverno-policies/kustomization.yaml", "NotApplied infrastructure/kyverno/kustomization.yaml", "NotApplied tenants/base/dev-team/rbac.yaml",
+	require.Equal(t, []string{"NotApplied infrastructure/kyverno-policies/kustomization.yaml", "NotApplied infrastructure/kyverno/kustomization.yaml",
+		"NotApplied tenants/base/dev-team/rbac.yaml",
 		"NamespaceSet tenants/production/kustomization.yaml", "NamespaceSet tenants/staging/kustomization.yaml"}, found)
 	for _, folder := range []string{"infrastructure/kyverno", "infrastructure/kyverno-policies", "tenants/base/dev-team/rbac.yaml"} {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, folder)))
@@ -70,8 +73,10 @@ func TestARepositoryOfFlux2MultiTenancyIsTakenOver(t *testing.T) {
 		require.Contains(t, text, same)
 	}
 	require.NotContains(t, text, "cluster-admin")
-	require.Regexp(t, regexp.MustCompile(`annotations:\n    kustomize.toolkit.fluxcd.io/force: enabled\n(  +.*\n)+  name: dev-team-reconciler\n`), text, "its role is another one than before")
-	require.Equal(t, content(t, dir, "clusters/staging/flux-system/gotk-sync.yaml"), content(t, "../../../test/gitops/testdata/flux2-multi-tenancy", "clusters/staging/flux-system/gotk-sync.yaml"))
+	require.Regexp(t, regexp.MustCompile(`annotations:\n    kustomize.toolkit.fluxcd.io/force: enabled\n(  +.*\n)+  name: dev-team-reconciler\n`), text,
+		"its role is another one than before")
+	require.Equal(t, content(t, dir, "clusters/staging/flux-system/gotk-sync.yaml"),
+		content(t, "../../../test/gitops/testdata/flux2-multi-tenancy", "clusters/staging/flux-system/gotk-sync.yaml"))
 	require.Regexp(t, regexp.MustCompile(`(?m)^  - \.\./base/dev-team$`), content(t, dir, "tenants/staging/kustomization.yaml"))
 }
 
@@ -163,7 +168,8 @@ func TestARepositoryWithOtherEnvironmentsSaysWhichTheTreeHas(t *testing.T) {
 		put1(t, dir, "clusters/"+name+"/flux-system/kustomization.yaml", kustomization("", nil, nil))
 	}
 	_, err := Prepare(dir, Told{})
-	require.EqualError(t, err, "clusters has dev, prod, and the tree would have staging, production: name the environments with --set environments=dev --set environments=prod")
+	require.EqualError(t, err, "clusters has dev, prod, and the tree would have staging, production: name the environments with --set environments=dev --set "+
+		"environments=prod")
 	_, err = Prepare(dir, Told{Settings: settings("environments=dev", "environments=prod")})
 	require.NoError(t, err)
 	_, err = Prepare(dir, Told{Settings: settings("environments=dev")})
@@ -183,7 +189,8 @@ func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
 			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
 		}, "NotDecrypted", []string{"applies the encrypted Secret", "has no spec.decryption", "sopsPGP"}},
 		"an encrypted object of another kind": {Platform{}, func(t *testing.T, dir string) {
-			put1(t, dir, "tenants/base/shop/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {a: '"+sealedValue+"'}\nsops: {age: [{recipient: "+recipient+"}], mac: '"+sealedValue+"'}\n")
+			put1(t, dir, "tenants/base/shop/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {a: '"+sealedValue+
+				"'}\nsops: {age: [{recipient: "+recipient+"}], mac: '"+sealedValue+"'}\n")
 			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- settings.yaml\n")
 		}, "NotDecrypted", []string{"applies the encrypted ConfigMap", "has no spec.decryption"}},
 		"a Secret that is encrypted for others": {Platform{SOPSAge: recipient + ",age1" + strings.Repeat("z", 58)}, func(t *testing.T, dir string) {
@@ -197,7 +204,8 @@ func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
 		"one for another key of PGP": {Platform{SOPSPGP: fingerprint + "," + strings.Repeat("B", 40)}, func(t *testing.T, dir string) {
 			put1(t, dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {pgp: [{fp: "+strings.Repeat("A", 40)+"}], ", 1))
 			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
-		}, "EncryptedForOthers", []string{"encrypted for none of the recipients in sopsPGP", "--set sopsPGP=RECIPIENT,RECIPIENT, if Secret flux-system/sops-gpg has its key"}},
+		}, "EncryptedForOthers",
+			[]string{"encrypted for none of the recipients in sopsPGP", "--set sopsPGP=RECIPIENT,RECIPIENT, if Secret flux-system/sops-gpg has its key"}},
 		"one for age, where Flux has a key of PGP": {Platform{SOPSPGP: fingerprint}, func(t *testing.T, dir string) {
 			put1(t, dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {age: [{recipient: "+recipient+"}], ", 1))
 			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
@@ -217,15 +225,25 @@ func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
 			rewrite(t, dir, "tenants/staging/kustomization.yaml", "resources:\n", "resources:\n- ../base/gone\n")
 		}, "DoesNotBuild", []string{"it names ../base/gone, which is not there: take the entry out"}},
 		"a source that a constraint denies": {Platform{GitHubOrg: "elsewhere", Constraints: []string{"flux"}}, func(*testing.T, string) {},
-			"SourceNotAllowed", []string{"GitRepository shop/shop: spec.url ssh://git@github.com/example/shop is below no prefix of constraint flux-allowed-sources (gitPrefixes)"}},
-		"a bucket that a constraint denies": {Platform{GitHubOrg: "example", AllowedSources: []string{"https://storage.googleapis.com/ours/"}, Constraints: []string{"flux"}}, func(t *testing.T, dir string) {
-			put1(t, dir, "tenants/base/shop/bucket.yaml", "apiVersion: source.toolkit.fluxcd.io/v1\nkind: Bucket\nmetadata: {name: b, namespace: shop}\nspec: {interval: 5m, provider: gcp, endpoint: minio.example.com, bucketName: strangers}\n")
-			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- bucket.yaml\n")
-		}, "SourceNotAllowed", []string{"Bucket shop/b: the bucket strangers at storage.googleapis.com is not in bucketEndpoints of constraint flux-allowed-sources"}},
-		"a source with a space in its name": {Platform{AllowedSources: []string{"https://dev.azure.com/org/", "ssh://git@github.com/example/"}, Constraints: []string{"flux"}}, func(t *testing.T, dir string) {
-			put1(t, dir, "tenants/base/shop/git.yaml", "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: g, namespace: shop}\nspec: {interval: 5m, url: 'https://dev.azure.com/org/My%20Project/_git/r'}\n")
-			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- git.yaml\n")
-		}, "SourceNotAllowed", []string{"https://dev.azure.com/org/My%20Project/_git/r has a part that servers may read differently, so constraint flux-allowed-sources denies it", "the ID of a project"}},
+			"SourceNotAllowed",
+			[]string{"GitRepository shop/shop: spec.url ssh://git@github.com/example/shop is below no prefix of constraint flux-allowed-sources (gitPrefixes)"}},
+		"a bucket that a " +
+			"constraint denies": {Platform{GitHubOrg: "example", AllowedSources: []string{"https://storage.googleapis.com/ours/"}, Constraints: []string{"flux"}},
+			func(t *testing.T, dir string) {
+				put1(t, dir, "tenants/base/shop/bucket.yaml", "apiVersion: source.toolkit.fluxcd.io/v1\nkind: Bucket\nmetadata: {name: b, namespace: shop}\nspec: "+
+					"{interval: 5m, provider: gcp, endpoint: minio.example.com, bucketName: strangers}\n")
+				rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- bucket.yaml\n")
+			}, "SourceNotAllowed",
+			[]string{"Bucket shop/b: the bucket strangers at storage.googleapis.com is not in bucketEndpoints of constraint flux-allowed-sources"}},
+		"a source with a space " +
+			"in its name": {Platform{AllowedSources: []string{"https://dev.azure.com/org/", "ssh://git@github.com/example/"}, Constraints: []string{"flux"}},
+			func(t *testing.T, dir string) {
+				put1(t, dir, "tenants/base/shop/git.yaml", "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: g, namespace: shop}\nspec: "+
+					"{interval: 5m, url: 'https://dev.azure.com/org/My%20Project/_git/r'}\n")
+				rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- git.yaml\n")
+			}, "SourceNotAllowed",
+			[]string{"https://dev.azure.com/org/My%20Project/_git/r has a part that servers may read differently, so constraint flux-allowed-sources denies it",
+				"the ID of a project"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := addition(t, c.platform)
@@ -257,8 +275,9 @@ func TestASecretForAnyKeyOfTheTreeIsRight(t *testing.T) {
 	other := "age1" + strings.Repeat("z", 58)
 	require.Empty(t, forOthers(t, Platform{SOPSPGP: strings.Repeat("A", 40) + "," + fingerprint}, "pgp: [{fp: "+fingerprint+"}], "))
 	for about, keys := range map[string]string{
-		"for the second key": "age: [{recipient: age1" + strings.Repeat("q", 58) + "}, {recipient: " + other + "}], ", "in a group": "key_groups: [{age: [{recipient: " + other + "}]}], ",
-		"for a service too": "age: [{recipient: x}], kms: [{arn: y}], ", "of a test, for nobody": "",
+		"for the second key": "age: [{recipient: age1" + strings.Repeat("q", 58) + "}, {recipient: " + other + "}], ",
+		"in a group":         "key_groups: [{age: [{recipient: " + other + "}]}], ",
+		"for a service too":  "age: [{recipient: x}], kms: [{arn: y}], ", "of a test, for nobody": "",
 	} {
 		require.Empty(t, forOthers(t, Platform{SOPSAge: recipient + "," + other}, keys), about)
 	}

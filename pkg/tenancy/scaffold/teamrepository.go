@@ -61,7 +61,9 @@ func (c *checker) team() *v1beta1.Tenant {
 func (c *checker) teamRepository(ctx context.Context, folders []string) error {
 	team := c.team()
 	included := c.included(folders)
-	whole := slices.DeleteFunc(slices.Clone(folders), func(folder string) bool { return included[folder] || !c.buildable(folder) || c.build(folder).failed })
+	whole := slices.DeleteFunc(slices.Clone(folders), func(folder string) bool {
+		return included[folder] || !c.buildable(folder) || c.build(folder).failed
+	})
 	for _, folder := range whole {
 		objects := from(folder, c.build(folder).objects)
 		for _, o := range objects {
@@ -72,7 +74,8 @@ func (c *checker) teamRepository(ctx context.Context, folders []string) error {
 				c.refused(o, team, objects)
 				c.leads(o, team, whole)
 			case flux && c.files[TeamFile] == nil:
-				c.report(resource.Note, "TeamUnknown", ".", "there is no %s, so nobody checked whether the team may use these namespaces and accounts: platform scaffold --own writes it, in the layouts flux and groups", TeamFile)
+				c.report(resource.Note, "TeamUnknown", ".", "there is no %s, so nobody checked whether the team may use these namespaces and "+
+					"accounts: platform scaffold --own writes it, in the layouts flux and groups", TeamFile)
 			}
 		}
 		others := slices.DeleteFunc(slices.Clone(whole), func(other string) bool { return other == folder })
@@ -167,7 +170,8 @@ func acts(o *unstructured.Unstructured) (account string, ok bool) {
 // accountMissing finds an object of Flux that names no account.
 func (c *checker) accountMissing(o applied) {
 	if account, ok := acts(o.Unstructured); ok && account == "" {
-		c.find("AccountMissing", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no permissions: name the account that it acts as", identity(o.Unstructured))
+		c.find("AccountMissing", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is missing, so Flux acts as the account default, "+
+			"which has no permissions: name the account that it acts as", identity(o.Unstructured))
 	}
 }
 
@@ -181,10 +185,12 @@ func (c *checker) actsAs(o applied, team *v1beta1.Tenant) {
 	}
 	own := accountIn(team)
 	if account != own {
-		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is %s, and the cluster lets Tenant %s act as %s alone: write that name", identity(o.Unstructured), account, team.Name, own)
+		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is %s, and the cluster lets Tenant %s act as %s "+
+			"alone: write that name", identity(o.Unstructured), account, team.Name, own)
 	}
 	if _, elsewhere, _ := unstructured.NestedMap(o.Object, "spec", "kubeConfig"); elsewhere {
-		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.kubeConfig is for another cluster, and the cluster refuses it in the home namespace of Tenant %s: remove it", identity(o.Unstructured), team.Name)
+		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.kubeConfig is for another cluster, and the cluster refuses it in "+
+			"the home namespace of Tenant %s: remove it", identity(o.Unstructured), team.Name)
 	}
 	c.decrypts(o, team)
 }
@@ -194,7 +200,8 @@ func (c *checker) decrypts(o applied, team *v1beta1.Tenant) {
 	decryption, found, _ := unstructured.NestedMap(o.Object, "spec", "decryption")
 	secret, _, _ := unstructured.NestedString(decryption, "secretRef", "name")
 	if found && secret == "" && decryption["serviceAccountName"] != accountIn(team) {
-		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s decrypts with the cloud identity of Flux itself: name a Secret in spec.decryption.secretRef, or set spec.decryption.serviceAccountName to %s", identity(o.Unstructured), accountIn(team))
+		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s decrypts with the cloud identity of Flux itself: name a Secret in "+
+			"spec.decryption.secretRef, or set spec.decryption.serviceAccountName to %s", identity(o.Unstructured), accountIn(team))
 	}
 }
 
@@ -208,11 +215,14 @@ func (c *checker) refused(o applied, team *v1beta1.Tenant, objects []applied) {
 	}
 	switch {
 	case binds && (o.GetKind() == "ClusterRoleBinding" || (&closure{objects: objects}).mighty(binding)):
-		c.find("ReachTooFar", at, "%s gives %s, which the account of Tenant %s may not: bind a smaller role in a namespace, or ask the platform", id, given(binding), team.Name)
+		c.find("ReachTooFar", at, "%s gives %s, which the account of Tenant %s may not: bind a smaller role in a namespace, or ask the platform",
+			id, given(binding), team.Name)
 	case o.GetKind() == "Namespace" && constraint.Ignored(o.GetLabels()):
-		c.find("NamespaceIgnored", at, "%s has the label %s, which only the platform may set: remove the label", id, v1beta1.LabelGatekeeperIgnore)
+		c.find("NamespaceIgnored", at, "%s has the label %s, which only the platform may set: remove the label", id,
+			v1beta1.LabelGatekeeperIgnore)
 	case runs && o.GetNamespace() == team.Spec.HomeNamespace && workloads(team) != team.Spec.HomeNamespace:
-		c.find("NamespaceForeign", at, "%s is in the home namespace, which keeps no workloads: put it into another namespace of Tenant %s", id, team.Name)
+		c.find("NamespaceForeign", at, "%s is in the home namespace, which keeps no workloads: put it into another namespace of Tenant %s",
+			id, team.Name)
 	}
 }
 
@@ -227,14 +237,17 @@ func (c *checker) leads(o applied, team *v1beta1.Tenant, folders []string) {
 		kind, name, _ := reference(o.Unstructured, fields...)
 		own := kind == "GitRepository" && name == team.Name
 		there := slices.ContainsFunc(folders, func(folder string) bool {
-			return slices.ContainsFunc(c.build(folder).objects, func(s *unstructured.Unstructured) bool { return s.GetKind() == kind && s.GetName() == name })
+			return slices.ContainsFunc(c.build(folder).objects, func(s *unstructured.Unstructured) bool {
+				return s.GetKind() == kind && s.GetName() == name
+			})
 		})
 		switch folder := folderOf(o.Unstructured); {
 		case name == "" || strings.Contains(name+folder, "${"):
 		case own && isFlux(o.Unstructured, "Kustomization") && !c.isFolder(folder):
 			c.find("PathMissing", at, "%s: spec.path %s %s", id, textIn(o.Object, "spec", "path"), c.notThere(folder, ""))
 		case !own && !there:
-			c.report(resource.Note, "SourceMissing", at, "%s: %s names %s %s, which no folder of this repository has: correct the name, or make sure that the platform has it", id, strings.Join(fields, "."), kind, name)
+			c.report(resource.Note, "SourceMissing", at, "%s: %s names %s %s, which no folder of this repository has: correct the name, or make "+
+				"sure that the platform has it", id, strings.Join(fields, "."), kind, name)
 		}
 	}
 }
@@ -266,8 +279,11 @@ func targetFields() [][]string {
 func (c *checker) outside(o applied, team *v1beta1.Tenant, fields [][]string) {
 	prefix := team.Spec.NamespacePrefix
 	for _, field := range fields {
-		if namespace, _, _ := unstructured.NestedString(o.Object, field...); namespace != "" && !slices.Contains(namespacesOf(team), namespace) && (prefix == "" || !strings.HasPrefix(namespace, prefix)) {
-			c.find("NamespaceForeign", c.of(o.folder, o.Unstructured), "%s: %s is %s, which is no namespace of Tenant %s, so the cluster refuses it: use one of the team's, or ask the platform to add it to the Tenant", identity(o.Unstructured), strings.Join(field, "."), namespace, team.Name)
+		if namespace, _, _ := unstructured.NestedString(o.Object, field...); namespace != "" && !slices.Contains(namespacesOf(team), namespace) &&
+			(prefix == "" || !strings.HasPrefix(namespace, prefix)) {
+			c.find("NamespaceForeign", c.of(o.folder, o.Unstructured), "%s: %s is %s, which is no namespace of Tenant %s, so the cluster refuses "+
+				"it: use one of the team's, or ask the platform to add it to the Tenant", identity(o.Unstructured), strings.Join(field, "."),
+				namespace, team.Name)
 		}
 	}
 }
@@ -300,7 +316,8 @@ func (c *checker) teamsObjects(all *closure, tenants []*v1beta1.Tenant, holders 
 		for _, fields := range sourceFields() {
 			kind, name, namespace := reference(o.Unstructured, fields...)
 			if tenant := whose[kind+" "+namespace+"/"+name]; tenant != nil && holder == nil {
-				c.find("SourceForeign", c.of(o.folder, o.Unstructured), "%s: %s names %s %s, which has the repository of Tenant %s, so whoever writes there acts as more than the Tenant's account %s: remove it, or apply it in namespace %s as %[7]s",
+				c.find("SourceForeign", c.of(o.folder, o.Unstructured), "%s: %s names %s %s, which has the repository of Tenant %s, so whoever "+
+					"writes there acts as more than the Tenant's account %s: remove it, or apply it in namespace %s as %[7]s",
 					identity(o.Unstructured), strings.Join(fields, "."), kind, name, tenant.Name, accountIn(tenant), tenant.Spec.HomeNamespace)
 			}
 		}
@@ -321,7 +338,8 @@ func (c *checker) secretRefs(all *closure) {
 			continue
 		}
 		if near, ok := c.options.Near(name, there); ok {
-			c.report(resource.Warning, "SecretMissing", c.of(o.folder, o.Unstructured), "%s: spec.secretRef names Secret %s, which is not in the tree: is %s meant?", identity(o.Unstructured), name, near)
+			c.report(resource.Warning, "SecretMissing", c.of(o.folder, o.Unstructured),
+				"%s: spec.secretRef names Secret %s, which is not in the tree: is %s meant?", identity(o.Unstructured), name, near)
 		}
 	}
 }
@@ -349,6 +367,7 @@ func (c *checker) homes(all *closure, tenants []*v1beta1.Tenant) {
 		if !ok || account == "" || i < 0 || account == accountIn(tenants[i]) || account != "default" && accounts[o.GetNamespace()+"/"+account] {
 			continue
 		}
-		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is %s, which has no permissions in the home namespace of Tenant %s: name %s, the account of the Tenant", identity(o.Unstructured), account, tenants[i].Name, accountIn(tenants[i]))
+		c.find("AccountForeign", c.of(o.folder, o.Unstructured), "%s: spec.serviceAccountName is %s, which has no permissions in the home "+
+			"namespace of Tenant %s: name %s, the account of the Tenant", identity(o.Unstructured), account, tenants[i].Name, accountIn(tenants[i]))
 	}
 }

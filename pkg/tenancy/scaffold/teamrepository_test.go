@@ -55,13 +55,15 @@ func TestATeamsOwnRepositoryIsHeldToItsTenant(t *testing.T) {
 			more(t, dir, "apiVersion: rbac.authorization.k8s.io/v1\n"+bound("ClusterRoleBinding", "name: x", "view", "kind: Group, name: green-devs")+"\n")
 		}, "verification/more.yaml", "ClusterRoleBinding x gives ClusterRole view in the whole cluster, which the account of Tenant iris-green may not"},
 		"every right": {func(t *testing.T, dir string) {
-			more(t, dir, "apiVersion: rbac.authorization.k8s.io/v1\n"+bound("RoleBinding", "name: x, namespace: iris-green-web", "cluster-admin", "kind: Group, name: green-devs")+"\n")
+			more(t, dir, "apiVersion: rbac.authorization.k8s.io/v1\n"+
+				bound("RoleBinding", "name: x, namespace: iris-green-web", "cluster-admin", "kind: Group, name: green-devs")+"\n")
 		}, "verification/more.yaml", "RoleBinding iris-green-web/x gives ClusterRole cluster-admin in namespace iris-green-web"},
 		"a pod in the home namespace": {func(t *testing.T, dir string) {
 			more(t, dir, "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: iris-green}\nspec: {containers: [{name: x, image: x}]}\n")
 		}, "verification/more.yaml", "Pod iris-green/x is in the home namespace, which keeps no workloads"},
 		"a folder that is not there": {func(t *testing.T, dir string) {
-			more(t, dir, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-green}\nspec: {interval: 1m, prune: true, path: ./bsae, serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: iris-green}}\n")
+			more(t, dir, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-green}\nspec: {interval: 1m, prune: "+
+				"true, path: ./bsae, serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: iris-green}}\n")
 		}, "verification/more.yaml", "Kustomization iris-green/more: spec.path ./bsae is not there"},
 		"a source that no folder has": {func(t *testing.T, dir string) {
 			rewrite(t, dir, release, "kind: HelmRepository\n        name: podinfo", "kind: HelmRepository\n        name: podinfoo")
@@ -83,8 +85,10 @@ func TestATeamsOwnRepositoryIsHeldToItsTenant(t *testing.T) {
 	t.Run("what the Tenant allows", func(t *testing.T) {
 		dir := teamsOwn(t)
 		put1(t, dir, "more/more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n")
-		more(t, dir, "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-green-api}\n---\napiVersion: rbac.authorization.k8s.io/v1\n"+bound("RoleBinding", "name: x, namespace: iris-green-web", "edit", "kind: ServiceAccount, name: ci")+"\n---\n"+
-			"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-green}\nspec: {interval: 1m, prune: true, path: ./more, serviceAccountName: iris-green, targetNamespace: iris-green-api, sourceRef: {kind: GitRepository, name: iris-green}}\n")
+		more(t, dir, "apiVersion: v1\nkind: Namespace\nmetadata: {name: iris-green-api}\n---\napiVersion: rbac.authorization.k8s.io/v1\n"+
+			bound("RoleBinding", "name: x, namespace: iris-green-web", "edit", "kind: ServiceAccount, name: ci")+"\n---\n"+
+			"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-green}\nspec: {interval: 1m, prune: true, path: "+
+			"./more, serviceAccountName: iris-green, targetNamespace: iris-green-api, sourceRef: {kind: GitRepository, name: iris-green}}\n")
 		require.Empty(t, found(t, dir))
 	})
 }
@@ -99,9 +103,11 @@ func TestResourcesOfATeamsRepositoryAreCheckedAsEachFolderBuildsThem(t *testing.
 		require.False(t, whole)
 		texts = append(texts, text)
 		if strings.Contains(text, "kind: Verifier\n") {
-			return []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, Message: "Verifier iris-green/release-signature: spec.cosing: there is no such field"}}, nil
+			return []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error,
+				Message: "Verifier iris-green/release-signature: spec.cosing: there is no such field"}}, nil
 		}
-		return []resource.Finding{{ID: MissingID, Severity: resource.Note, Message: "VerificationPolicy iris-green/images: it names Verifier release-signature, which the files do not have"},
+		return []resource.Finding{
+			{ID: MissingID, Severity: resource.Note, Message: "VerificationPolicy iris-green/images: it names Verifier release-signature, which the files do not have"},
 			{ID: MissingID, Severity: resource.Note, Message: "VerificationPolicy iris-green/images: it names Verifier release, which the files do not have"}}, nil
 	}})
 	require.NoError(t, err)
@@ -150,18 +156,24 @@ func TestCheckFindsObjectsOfFluxThatActForOthers(t *testing.T) {
 	sync := func(spec string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			t.Helper()
-			put1(t, dir, file, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-red}\nspec: {interval: 1m, prune: true, path: ./more, "+spec+"}\n")
+			put1(t, dir, file, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: iris-red}\nspec: {interval: 1m, "+
+				"prune: true, path: ./more, "+spec+"}\n")
 			rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "resources:\n", "resources:\n- more.yaml\n")
 		}
 	}
 	const own = "sourceRef: {kind: GitRepository, name: iris-red}"
 	for name, c := range map[string]wrong{
-		"the account without permissions":      {sync(own + ", serviceAccountName: default"), file, "Kustomization iris-red/more: spec.serviceAccountName is default, which has no permissions in the home namespace of Tenant iris-red: name iris-red"},
-		"an account that is not there":         {sync(own + ", serviceAccountName: ops"), file, "spec.serviceAccountName is ops, which has no permissions"},
-		"a source of the platform":             {sync("sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}, serviceAccountName: iris-red"), file, "spec.sourceRef names GitRepository flux-system of namespace flux-system, which Flux's lockdown refuses: name a source in iris-red"},
-		"into a namespace of others":           {sync(own + ", serviceAccountName: iris-red, targetNamespace: iris-blue"), file, "Kustomization iris-red/more: spec.targetNamespace is iris-blue, which is no namespace of Tenant iris-red"},
-		"as Flux itself, to decrypt":           {sync(own + ", serviceAccountName: iris-red, decryption: {provider: sops}"), file, "Kustomization iris-red/more decrypts with the cloud identity of Flux itself: name a Secret"},
-		"a source of a team that is not there": {sync("sourceRef: {kind: GitRepository, name: x, namespace: ops-team}, serviceAccountName: iris-red"), file, "GitRepository ops-team/x, which is not there"},
+		"the account without permissions": {sync(own + ", serviceAccountName: default"), file,
+			"Kustomization iris-red/more: spec.serviceAccountName is default, which has no permissions in the home namespace of Tenant iris-red: name iris-red"},
+		"an account that is not there": {sync(own + ", serviceAccountName: ops"), file, "spec.serviceAccountName is ops, which has no permissions"},
+		"a source of the platform": {sync("sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}, serviceAccountName: iris-red"),
+			file, "spec.sourceRef names GitRepository flux-system of namespace flux-system, which Flux's lockdown refuses: name a source in iris-red"},
+		"into a namespace of others": {sync(own + ", serviceAccountName: iris-red, targetNamespace: iris-blue"), file,
+			"Kustomization iris-red/more: spec.targetNamespace is iris-blue, which is no namespace of Tenant iris-red"},
+		"as Flux itself, to decrypt": {sync(own + ", serviceAccountName: iris-red, decryption: {provider: sops}"), file,
+			"Kustomization iris-red/more decrypts with the cloud identity of Flux itself: name a Secret"},
+		"a source of a team that is not there": {sync("sourceRef: {kind: GitRepository, name: x, namespace: ops-team}, serviceAccountName: iris-red"), file,
+			"GitRepository ops-team/x, which is not there"},
 	} {
 		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
 	}
@@ -171,8 +183,10 @@ func TestCheckFindsObjectsOfFluxThatActForOthers(t *testing.T) {
 				wrong{func(t *testing.T, dir string) {
 					sync("sourceRef: {kind: GitRepository, name: infra}"+account)(t, dir)
 					rewrite(t, dir, file, "namespace: iris-red", "namespace: flux-system")
-					put1(t, dir, file, content(t, dir, file)+"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: infra, namespace: flux-system}\nspec: {interval: 1m, url: "+url+"}\n")
-				}, file, "Kustomization flux-system/more: spec.sourceRef names GitRepository infra, which has the repository of Tenant iris-red, so whoever writes there acts as more than the Tenant's account iris-red: remove it, or apply it in namespace iris-red as iris-red"}.isFound(t, small(t))
+					put1(t, dir, file, content(t, dir, file)+"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: infra, namespace: "+
+						"flux-system}\nspec: {interval: 1m, url: "+url+"}\n")
+				}, file, "Kustomization flux-system/more: spec.sourceRef names GitRepository infra, which has the repository of Tenant iris-red, so whoever writes there " +
+					"acts as more than the Tenant's account iris-red: remove it, or apply it in namespace iris-red as iris-red"}.isFound(t, small(t))
 			})
 		}
 	}
@@ -180,7 +194,8 @@ func TestCheckFindsObjectsOfFluxThatActForOthers(t *testing.T) {
 		dir := small(t)
 		sync("sourceRef: {kind: GitRepository, name: infra}, serviceAccountName: kustomize-controller")(t, dir)
 		rewrite(t, dir, file, "namespace: iris-red", "namespace: flux-system")
-		put1(t, dir, file, content(t, dir, file)+"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: infra, namespace: flux-system}\nspec: {interval: 1m, url: 'https://github.com/example/iris-red-infra'}\n")
+		put1(t, dir, file, content(t, dir, file)+"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: infra, namespace: "+
+			"flux-system}\nspec: {interval: 1m, url: 'https://github.com/example/iris-red-infra'}\n")
 		require.Empty(t, found(t, dir))
 	})
 	t.Run("an account that the platform made", func(t *testing.T) {
@@ -195,7 +210,8 @@ func TestCheckFindsObjectsOfFluxThatActForOthers(t *testing.T) {
 // A folder for a misspelt environment would be applied nowhere.
 func TestATeamsRepositoryHasOnlyPlacesThatThePlatformHas(t *testing.T) {
 	dir := examples()["groups"].write(t)
-	for place, says := range map[string]string{"iris-dev": "", "prodcution": "--place prodcution: " + dir + " has no such environment or cluster; use iris-dev, iris-test", "infra-ops": "use iris-dev, iris-test"} {
+	for place, says := range map[string]string{"iris-dev": "", "prodcution": "--place prodcution: " + dir +
+		" has no such environment or cluster; use iris-dev, iris-test", "infra-ops": "use iris-dev, iris-test"} {
 		r := Repository{Tenant: team("iris-red", nil), Places: []string{place}}
 		err := r.fromTree(filepath.Join(dir, "tenants/base/iris-red/tenant.yaml"))
 		if says == "" {
@@ -220,7 +236,8 @@ func TestASecretRefThatIsNearlyASecretOfTheTreeIsFound(t *testing.T) {
 		says := slices.IndexFunc(report.Findings, func(f resource.Finding) bool { return f.ID == "SecretMissing" })
 		require.Equal(t, found, says >= 0, name)
 		if found {
-			require.Equal(t, "GitRepository iris-red/iris-red: spec.secretRef names Secret git-auht, which is not in the tree: is git-auth meant?", report.Findings[says].Message)
+			require.Equal(t, "GitRepository iris-red/iris-red: spec.secretRef names Secret git-auht, which is not in the tree: is git-auth meant?",
+				report.Findings[says].Message)
 		}
 		rewrite(t, dir, "tenants/base/iris-red/sync.yaml", "  secretRef: {name: "+name+"}\n", "")
 	}

@@ -82,7 +82,9 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 			return Tree{}, err
 		}
 	case LayoutDemo:
-		return Tree{}, fmt.Errorf("the layout demo keeps no tenants in Git: use landwaiter tenant add --tenant-name %s --tenant-namespace NAMESPACE", team.Tenant.Name)
+		return Tree{},
+			fmt.Errorf("the layout demo keeps no tenants in Git: use landwaiter tenant add --tenant-name %s --tenant-namespace NAMESPACE",
+				team.Tenant.Name)
 	}
 	return t, t.sort()
 }
@@ -178,7 +180,8 @@ func (team Team) replaceBindings() []object {
 func (team Team) inBase(p Platform, t *Tree, set manifests) error {
 	name := team.Tenant.Name
 	base := path.Join("tenants/base", name)
-	resources := team.files(t, base, []list{{"tenant.yaml", set.tenant}, {"objects.yaml", slices.Concat(set.namespaces, set.rights)}, {"sync.yaml", set.sync}})
+	resources := team.files(t, base,
+		[]list{{"tenant.yaml", set.tenant}, {"objects.yaml", slices.Concat(set.namespaces, set.rights)}, {"sync.yaml", set.sync}})
 	var patches []object
 	if !p.Operator {
 		patches = append(team.keepNamespaces(), team.replaceBindings()...)

@@ -138,7 +138,8 @@ func (c *checker) builtBy(k applied, folder string) *built {
 		err = t.mark(b)
 	}
 	if err != nil && !c.build(folder).failed {
-		c.find("DoesNotBuild", c.of(k.folder, k.Unstructured), "%s: %s does not build with the transformations of spec, and builds without: %s", identity(k.Unstructured), folder, strings.ReplaceAll(err.Error(), "'/", "'"))
+		c.find("DoesNotBuild", c.of(k.folder, k.Unstructured), "%s: %s does not build with the transformations of spec, and builds without: %s",
+			identity(k.Unstructured), folder, strings.ReplaceAll(err.Error(), "'/", "'"))
 	}
 	return b
 }
@@ -177,15 +178,18 @@ func (c *checker) components(k applied, folder string, t *transformation) bool {
 		at, target := c.of(k.folder, k.Unstructured), path.Join(folder, name)
 		switch {
 		case remote(name):
-			c.find("RemoteBase", at, "%s: spec.components names %s, which is fetched from elsewhere: copy it into the tree", identity(k.Unstructured), name)
+			c.find("RemoteBase", at, "%s: spec.components names %s, which is fetched from elsewhere: copy it into the tree",
+				identity(k.Unstructured), name)
 			return false
 		case path.IsAbs(name) || target == ".." || strings.HasPrefix(target, "../"):
-			c.find("DoesNotBuild", at, "%s: spec.components names %s, which is outside of the tree: name it by a path from %s", identity(k.Unstructured), name, folder)
+			c.find("DoesNotBuild", at, "%s: spec.components names %s, which is outside of the tree: name it by a path from %s",
+				identity(k.Unstructured), name, folder)
 			return false
 		case c.memory.Exists(target):
 			there = append(there, name)
 		case !t.ignoreMissing:
-			c.find("PathMissing", at, "%s: spec.components names %s, and %s is not there, so Flux applies nothing of %s: correct the path, which begins at spec.path, or set spec.ignoreMissingComponents", identity(k.Unstructured), name, target, folder)
+			c.find("PathMissing", at, "%s: spec.components names %s, and %s is not there, so Flux applies nothing of %s: correct the path, which "+
+				"begins at spec.path, or set spec.ignoreMissingComponents", identity(k.Unstructured), name, target, folder)
 			return false
 		}
 	}
@@ -226,7 +230,8 @@ func (c *checker) buildRoot(root string, begins source) (own applied, b *built) 
 		}
 		b = made
 	}
-	c.find("TooLarge", c.of(root, own.Unstructured), "%s changes its own spec each time that it is applied, so what it applies is unclear: remove what changes it from its spec", identity(own.Unstructured))
+	c.find("TooLarge", c.of(root, own.Unstructured), "%s changes its own spec each time that it is applied, so what it applies is unclear: "+
+		"remove what changes it from its spec", identity(own.Unstructured))
 	return own, &built{failed: true}
 }
 

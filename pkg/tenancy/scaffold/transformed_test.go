@@ -39,7 +39,8 @@ func withoutNotes(found []resource.Finding) []resource.Finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f resource.Finding) bool { return f.Severity == resource.Note })
 }
 
-const boundRed = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: more}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"
+const boundRed = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: more}\nroleRef: {apiGroup: rbac.authorization.k8s.io, " +
+	"kind: ClusterRole, name: cluster-admin}\n"
 
 func TestCheckSeesWhatTheSpecOfAKustomizationChanges(t *testing.T) {
 	const more = "ClusterRoleBinding more gives the account of Tenant iris-red ClusterRole cluster-admin in the whole cluster"
@@ -52,10 +53,12 @@ func TestCheckSeesWhatTheSpecOfAKustomizationChanges(t *testing.T) {
 		}, "components/more/rb.yaml", more},
 		"a patch grants": {func(t *testing.T, dir string) {
 			put1(t, dir, "apps/web/rb.yaml", boundRed+"subjects: []\n")
-			applies(t, dir, appsStepFile, "apps", "apps/web", `patches: [{target: {kind: ClusterRoleBinding}, patch: '[{"op": "add", "path": "/subjects", "value": [{"kind": "ServiceAccount", "name": "iris-red", "namespace": "iris-red"}]}]'}]`)
+			applies(t, dir, appsStepFile, "apps", "apps/web", `patches: [{target: {kind: ClusterRoleBinding}, patch: '[{"op": "add", "path": "/subjects", "value": `+
+				`[{"kind": "ServiceAccount", "name": "iris-red", "namespace": "iris-red"}]}]'}]`)
 		}, "apps/web/rb.yaml", more},
 		"a Tenant becomes privileged": {func(t *testing.T, dir string) {
-			rewrite(t, dir, tenantsStepFile, "\nspec:\n", "\nspec:\n  patches:\n  - patch: |\n      apiVersion: landwaiter.dev/v1beta1\n      kind: Tenant\n      metadata: {name: iris-red}\n      spec: {isolation: {podSecurity: Privileged}}\n")
+			rewrite(t, dir, tenantsStepFile, "\nspec:\n", "\nspec:\n  patches:\n  - patch: |\n      apiVersion: landwaiter.dev/v1beta1\n      kind: Tenant\n      "+
+				"metadata: {name: iris-red}\n      spec: {isolation: {podSecurity: Privileged}}\n")
 		}, redTenant, "is not what the Tenant stands for"},
 		"a component is not there": {func(t *testing.T, dir string) {
 			put1(t, dir, "apps/web/a.yaml", configMap("a"))
@@ -93,14 +96,18 @@ func TestCheckSeesWhatTheSpecOfAKustomizationChanges(t *testing.T) {
 			applies(t, dir, appsStepFile, "apps", "apps/web", "components: ../more")
 		}, appsStepFile, "Kustomization flux-system/apps: spec cannot be read"},
 		"Flux is not locked down any more": {func(t *testing.T, dir string) {
-			applies(t, dir, syncFile, "flux-system", "clusters/staging", `patches: [{target: {kind: Deployment, name: helm-controller}, patch: '[{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": []}]'}]`)
+			applies(t, dir, syncFile, "flux-system", "clusters/staging", `patches: [{target: {kind: Deployment, name: helm-controller}, patch: '[{"op": "replace", `+
+				`"path": "/spec/template/spec/containers/0/args", "value": []}]'}]`)
 		}, "clusters/staging/flux-system/kustomization.yaml", "helm-controller lacks --no-cross-namespace-refs=true"},
 		"what a patch of the Kustomization makes of its own spec": {func(t *testing.T, dir string) {
 			put1(t, dir, "clusters/staging/rb.yaml", boundRed+"subjects: []\n")
-			applies(t, dir, syncFile, "flux-system", "clusters/staging", `patches: [{target: {name: flux-system, kind: Kustomization}, patch: '[{"op": "add", "path": "/spec/patches/-", "value": {"target": {"kind": "ClusterRoleBinding"}, "patch": "[{\"op\": \"add\", \"path\": \"/subjects\", \"value\": [{\"kind\": \"ServiceAccount\", \"name\": \"iris-red\", \"namespace\": \"iris-red\"}]}]"}}]'}]`)
+			applies(t, dir, syncFile, "flux-system", "clusters/staging", `patches: [{target: {name: flux-system, kind: Kustomization}, patch: '[{"op": "add", "path": `+
+				`"/spec/patches/-", "value": {"target": {"kind": "ClusterRoleBinding"}, "patch": "[{\"op\": \"add\", \"path\": \"/subjects\", \"value\": [{\"kind\": `+
+				`\"ServiceAccount\", \"name\": \"iris-red\", \"namespace\": \"iris-red\"}]}]"}}]'}]`)
 		}, "clusters/staging/rb.yaml", more},
 		"a Kustomization grows each time": {func(t *testing.T, dir string) {
-			applies(t, dir, syncFile, "flux-system", "clusters/staging", `patches: [{target: {name: flux-system, kind: Kustomization}, patch: '[{"op": "copy", "from": "/spec/patches/0", "path": "/spec/patches/-"}]'}]`)
+			applies(t, dir, syncFile, "flux-system", "clusters/staging", `patches: [{target: {name: flux-system, kind: Kustomization}, patch: '[{"op": "copy", `+
+				`"from": "/spec/patches/0", "path": "/spec/patches/-"}]'}]`)
 		}, syncFile, "changes its own spec each time that it is applied"},
 		"a Kustomization grows, and is not that of flux bootstrap": {func(t *testing.T, dir string) {
 			const patches = `patches: [{target: {kind: Kustomization}, patch: '[{"op": "copy", "from": "/spec/patches/0", "path": "/spec/patches/-"}]'}]`
@@ -117,10 +124,12 @@ func TestCheckSeesWhatTheSpecOfAKustomizationChanges(t *testing.T) {
 		"a value of a Secret": {func(t *testing.T, dir string) {
 			put1(t, dir, "apps/web/kustomization.yaml", kustomize("resources: [s.yaml]\n"))
 			put1(t, dir, "apps/web/s.yaml", sealedSecret(sealedValue, sealedValue))
-			applies(t, dir, appsStepFile, "apps", "apps/web", `decryption: {provider: sops}, patches: [{target: {kind: Secret}, patch: '[{"op": "add", "path": "/stringData/user", "value": "hunter2"}]'}]`)
+			applies(t, dir, appsStepFile, "apps", "apps/web", `decryption: {provider: sops}, patches: [{target: {kind: Secret}, patch: '[{"op": "add", "path": `+
+				`"/stringData/user", "value": "hunter2"}]'}]`)
 		}, "apps/web/kustomization.yaml", "Secret in plain text"},
 		"a namespace over what has none": {func(t *testing.T, dir string) {
-			put1(t, dir, "apps/web/rules.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: ours}\nspec: {rules: [{images: ['**'], action: Deny}]}\n")
+			put1(t, dir, "apps/web/rules.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: ours}\nspec: {rules: [{images: "+
+				"['**'], action: Deny}]}\n")
 			applies(t, dir, appsStepFile, "apps", "apps/web", "targetNamespace: apps")
 		}, "apps/web/rules.yaml", "spec.targetNamespace of the Kustomization that applies it"},
 		"the same object twice": {func(t *testing.T, dir string) {
@@ -175,7 +184,8 @@ func TestWhatTheSpecOfAKustomizationMendsIsNotFound(t *testing.T) {
 		"a patch of the Kustomization that has it": func(t *testing.T, dir string) {
 			put1(t, dir, "apps/web/a.yaml", configMap("a"))
 			applies(t, dir, appsStepFile, "apps", "apps/web", "")
-			applies(t, dir, syncFile, "flux-system", "clusters/staging", `patches: [{target: {kind: Kustomization, name: flux-system}, patch: '[{"op": "add", "path": "/spec/commonMetadata", "value": {"labels": {"a": "b"}}}]'}]`)
+			applies(t, dir, syncFile, "flux-system", "clusters/staging", `patches: [{target: {kind: Kustomization, name: flux-system}, patch: '[{"op": "add", "path": `+
+				`"/spec/commonMetadata", "value": {"labels": {"a": "b"}}}]'}]`)
 		},
 		"names and namespaces of a folder that is applied again": func(t *testing.T, dir string) {
 			put1(t, dir, "apps/web/a.yaml", configMap("a"))
@@ -194,12 +204,17 @@ func TestWhatTheSpecOfAKustomizationMendsIsNotFound(t *testing.T) {
 
 func TestAFolderIsTransformedAsFluxDoes(t *testing.T) {
 	dir := folder(t)
-	put1(t, dir, "web/kustomization.yaml", kustomize("namePrefix: own-\nnamespace: own\nresources: [a.yaml]\nimages: [{name: b, newTag: '1'}, {name: c, newTag: '1'}]\npatches: [{target: {kind: Pod}, patch: '[{\"op\": \"add\", \"path\": \"/metadata/annotations\", \"value\": {\"by\": \"folder\"}}]'}]\n"))
-	put1(t, dir, "web/a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: b, image: b}, {name: c, image: c}, {name: d, image: d}]}\n")
+	put1(t, dir, "web/kustomization.yaml",
+		kustomize("namePrefix: own-\nnamespace: own\nresources: [a.yaml]\nimages: [{name: b, newTag: '1'}, {name: c, newTag: '1'}]\npatches: [{target: {kind: "+
+			"Pod}, patch: '[{\"op\": \"add\", \"path\": \"/metadata/annotations\", \"value\": {\"by\": \"folder\"}}]'}]\n"))
+	put1(t, dir, "web/a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: b, image: b}, {name: c, image: c}, {name: "+
+		"d, image: d}]}\n")
 	put1(t, dir, "more/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [e.yaml]\n")
 	put1(t, dir, "more/e.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: e}\nspec: {containers: [{name: d, image: d}]}\n")
-	const spec = "namePrefix: x-, nameSuffix: -y, targetNamespace: z, components: [../more], images: [{name: b, newTag: '2'}, {name: d, newName: e, digest: 'sha256:00'}], " +
-		"patches: [{target: {kind: Pod}, patch: '[{\"op\": \"add\", \"path\": \"/metadata/annotations/patched\", \"value\": \"a\"}]'}], commonMetadata: {labels: {l: m}, annotations: {by: '${who}'}}"
+	const spec = "namePrefix: x-, nameSuffix: -y, targetNamespace: z, components: [../more], images: [{name: b, newTag: '2'}, {name: d, newName: e, digest: " +
+		"'sha256:00'}], " +
+		"patches: [{target: {kind: Pod}, patch: '[{\"op\": \"add\", \"path\": \"/metadata/annotations/patched\", \"value\": \"a\"}]'}], commonMetadata: {labels: " +
+		"{l: m}, annotations: {by: '${who}'}}"
 	applies(t, dir, "steps/a.yaml", "a", "web", spec)
 	applies(t, dir, "steps/b.yaml", "b", "web", spec)
 	put1(t, dir, "steps/kustomization.yaml", kustomize("resources: [a.yaml, b.yaml]\n"))
@@ -212,7 +227,8 @@ func TestAFolderIsTransformedAsFluxDoes(t *testing.T) {
 	const metadata = "  annotations:\n    by: ${who}\n    patched: a\n  labels:\n    l: m\n  name: x-%s-y\n  namespace: z\n"
 	text, err := made.text()
 	require.NoError(t, err)
-	require.Equal(t, "apiVersion: v1\nkind: Pod\nmetadata:\n"+fmt.Sprintf(metadata, "a")+"spec:\n  containers:\n  - image: b:2\n    name: b\n  - image: c:1\n    name: c\n  - image: e@sha256:00\n    name: d\n"+
+	require.Equal(t, "apiVersion: v1\nkind: Pod\nmetadata:\n"+fmt.Sprintf(metadata, "a")+"spec:\n  containers:\n  - image: b:2\n    name: b\n  - image: c:1\n   "+
+		" name: c\n  - image: e@sha256:00\n    name: d\n"+
 		"---\napiVersion: v1\nkind: Pod\nmetadata:\n"+fmt.Sprintf(metadata, "e")+"spec:\n  containers:\n  - image: e@sha256:00\n    name: d\n", text)
 	require.Equal(t, map[string]string{"by": "${who}", "patched": "a"}, made.objects[1].GetAnnotations())
 	plain, err := c.build("web").text()

@@ -192,12 +192,29 @@ func builtin() (*runtime.Scheme, error) {
 func fluxFields() map[string]struct{ known, required []string } {
 	words := strings.Fields
 	return map[string]struct{ known, required []string }{
-		"kustomize.toolkit.fluxcd.io/v1 Kustomization": {words("commonMetadata decryption deletionPolicy dependsOn force healthCheckExprs healthChecks ignoreMissingComponents images interval kubeConfig namePrefix nameSuffix patches path postBuild prune retryInterval serviceAccountName sourceRef suspend targetNamespace timeout wait components"), words("interval prune sourceRef")},
-		"source.toolkit.fluxcd.io/v1 GitRepository":    {words("ignore include interval provider proxySecretRef recurseSubmodules ref secretRef serviceAccountName sparseCheckout suspend timeout url verify"), words("interval url")},
-		"source.toolkit.fluxcd.io/v1 OCIRepository":    {words("certSecretRef ignore insecure interval layerSelector provider proxySecretRef ref secretRef serviceAccountName suspend timeout url verify"), words("interval url")},
-		"source.toolkit.fluxcd.io/v1 HelmRepository":   {words("accessFrom certSecretRef insecure interval passCredentials provider secretRef suspend timeout type url"), words("url")},
-		"source.toolkit.fluxcd.io/v1 Bucket":           {words("bucketName certSecretRef endpoint ignore insecure interval prefix provider proxySecretRef region secretRef serviceAccountName sts suspend timeout"), words("bucketName endpoint interval")},
-		"helm.toolkit.fluxcd.io/v2 HelmRelease":        {words("chart chartRef commonMetadata dependsOn driftDetection healthCheckExprs install interval kubeConfig maxHistory persistentClient postRenderers releaseName rollback serviceAccountName storageNamespace suspend targetNamespace test timeout uninstall upgrade values valuesFrom waitStrategy"), words("interval")},
+		"kustomize.toolkit.fluxcd.io/v1 " +
+			"Kustomization": {
+			words("commonMetadata decryption deletionPolicy dependsOn force healthCheckExprs healthChecks ignoreMissingComponents images interval " +
+				"kubeConfig namePrefix nameSuffix patches path postBuild prune retryInterval serviceAccountName sourceRef suspend targetNamespace " +
+				"timeout wait components"), words("interval prune sourceRef")},
+		"source.toolkit.fluxcd.io/v1 " +
+			"GitRepository": {
+			words("ignore include interval provider proxySecretRef recurseSubmodules ref secretRef serviceAccountName sparseCheckout suspend " +
+				"timeout url verify"), words("interval url")},
+		"source.toolkit.fluxcd.io/v1 " +
+			"OCIRepository": {
+			words("certSecretRef ignore insecure interval layerSelector provider proxySecretRef ref secretRef serviceAccountName suspend " +
+				"timeout url verify"), words("interval url")},
+		"source.toolkit.fluxcd.io/v1 " +
+			"HelmRepository": {words("accessFrom certSecretRef insecure interval passCredentials provider secretRef suspend timeout type url"),
+			words("url")},
+		"source.toolkit.fluxcd.io/v1 Bucket": {
+			words("bucketName certSecretRef endpoint ignore insecure interval prefix provider proxySecretRef region secretRef serviceAccountName " +
+				"sts suspend timeout"), words("bucketName endpoint interval")},
+		"helm.toolkit.fluxcd.io/v2 " +
+			"HelmRelease": {words("chart chartRef commonMetadata dependsOn driftDetection healthCheckExprs install interval kubeConfig maxHistory " +
+			"persistentClient postRenderers releaseName rollback serviceAccountName storageNamespace suspend targetNamespace test timeout " +
+			"uninstall upgrade values valuesFrom waitStrategy"), words("interval")},
 	}
 }
 
@@ -209,7 +226,8 @@ func (c *checker) objects(folder string, objects []*unstructured.Unstructured) {
 			c.find("ObjectInvalid", c.of(folder, o), "%s: %s", identity(o), message)
 		}
 		for _, name := range c.unknown(o) {
-			c.report(resource.Note, "FieldUnknown", c.of(folder, o), "%s: spec.%s is no field of %s in the versions of Flux that this program knows: make sure that your version has it", identity(o), name, o.GetKind())
+			c.report(resource.Note, "FieldUnknown", c.of(folder, o), "%s: spec.%s is no field of %s in the versions of Flux that this program "+
+				"knows: make sure that your version has it", identity(o), name, o.GetKind())
 		}
 	}
 }

@@ -48,14 +48,16 @@ func (t Trust) Manifest() ([]byte, error) {
 			return
 		}
 		data[key] = string(content)
-		stores = append(stores, object{"apiVersion": v1beta1.GroupVersion.String(), "kind": "Cluster" + v1beta1.KindTrustStore, "metadata": named("", t.Name+suffix),
-			"spec": object{"type": string(kind), "source": object{"configMapKeyRef": object{"name": t.Name, "key": key}}}})
+		stores = append(stores,
+			object{"apiVersion": v1beta1.GroupVersion.String(), "kind": "Cluster" + v1beta1.KindTrustStore, "metadata": named("", t.Name+suffix),
+				"spec": object{"type": string(kind), "source": object{"configMapKeyRef": object{"name": t.Name, "key": key}}}})
 	}
 	add(trustRootKey, t.Root, v1beta1.TrustStoreTypeSigstoreRoot, "")
 	add(trustTimestampsKey, t.TimestampAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities, "-timestamps")
 	add(trustListsKey, t.RevocationLists, v1beta1.TrustStoreTypeRevocationLists, "-revocation-lists")
 	if total := len(t.Root) + len(t.TimestampAuthorities) + len(t.RevocationLists); total > maxTrustBytes {
-		return nil, fmt.Errorf("the trust material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name", total, maxTrustBytes)
+		return nil, fmt.Errorf("the trust material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name",
+			total, maxTrustBytes)
 	}
 	metadata := named(t.Namespace, t.Name)
 	if t.Roles != "" {
@@ -64,12 +66,14 @@ func (t Trust) Manifest() ([]byte, error) {
 	if t.ConfigMapOnly {
 		stores = nil
 	}
-	documents, err := onboard.YAML(append([]object{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}}, stores...)...)
+	documents, err := onboard.YAML(append([]object{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}},
+		stores...)...)
 	if err != nil {
 		return nil, fmt.Errorf("write trust material: %w", err)
 	}
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "# Written by landwaiter trust export from %s. Export again before the first end:\n", strings.ReplaceAll(t.Source, "\n", " "))
+	fmt.Fprintf(&text, "# Written by landwaiter trust export from %s. Export again before the first end:\n",
+		strings.ReplaceAll(t.Source, "\n", " "))
 	for _, end := range t.Ends {
 		fmt.Fprintf(&text, "# %s\n", strings.ReplaceAll(end, "\n", " "))
 	}

@@ -12,8 +12,9 @@ import (
 
 func carried() scaffold.Trust {
 	return scaffold.Trust{Namespace: "landwaiter-system", Name: "company", Source: "a TUF repository", Root: []byte("{\n \"mediaType\": \"x\"\n}\n"),
-		Roles: `[{"role":"root","version":14,"expires":"2027-05-31T23:00:00Z"}]`, TimestampAuthorities: []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"),
-		RevocationLists: []byte("-----BEGIN X509 CRL-----\nAA==\n-----END X509 CRL-----\n"), Ends: []string{"2027-05-31T23:00:00Z TUF role root,\nversion 14"}}
+		Roles:                `[{"role":"root","version":14,"expires":"2027-05-31T23:00:00Z"}]`,
+		TimestampAuthorities: []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"),
+		RevocationLists:      []byte("-----BEGIN X509 CRL-----\nAA==\n-----END X509 CRL-----\n"), Ends: []string{"2027-05-31T23:00:00Z TUF role root,\nversion 14"}}
 }
 
 func TestCarriedTrustIsAlwaysTheSameText(t *testing.T) {

@@ -23,7 +23,8 @@ func (c *checker) teamsOf(all *closure) map[string]applied {
 		switch {
 		case o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" && o.GetLabels()[v1beta1.LabelFluxTenant] != "":
 			teams[o.GetName()] = o
-		case isFlux(o.Unstructured, "Kustomization") && account != "" && o.GetNamespace() != all.source.namespace && !slices.Contains(c.settings.InfrastructureNamespaces, o.GetNamespace()):
+		case isFlux(o.Unstructured, "Kustomization") && account != "" && o.GetNamespace() != all.source.namespace &&
+			!slices.Contains(c.settings.InfrastructureNamespaces, o.GetNamespace()):
 			if _, known := teams[o.GetNamespace()]; !known {
 				teams[o.GetNamespace()] = o
 			}
@@ -55,7 +56,9 @@ func (c *checker) withoutTenant(all *closure, holders *resource.Tenants) {
 			if isFlux(shown.Unstructured, "Kustomization") {
 				team = shown.GetName()
 			}
-			c.find("TenantMissing", c.of(shown.folder, shown.Unstructured), "namespace %s is a team's, as %s says, and no Tenant has it, so no guardrail, quota or policy of teams applies there: run landwaiter platform scaffold DIR %s --set homeNamespace=%s, and remove what was there before",
+			c.find("TenantMissing", c.of(shown.folder, shown.Unstructured),
+				"namespace %s is a team's, as %s says, and no Tenant has it, so no guardrail, quota or policy of teams applies there: run landwaiter "+
+					"platform scaffold DIR %s --set homeNamespace=%s, and remove what was there before",
 				namespace, identity(shown.Unstructured), team, namespace)
 		}
 	}

@@ -16,12 +16,14 @@ func fluxTenant(team, namespace string) string {
 		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + team + ", namespace: " + namespace + ", " + labels + "}\n---\n" +
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: " + team + "-reconciler, namespace: " + namespace + ", " + labels + "}\n" +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n" +
-		"subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: 'gotk:" + namespace + ":reconciler'}, {kind: ServiceAccount, name: " + team + ", namespace: " + namespace + "}]\n"
+		"subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: 'gotk:" + namespace + ":reconciler'}, {kind: ServiceAccount, name: " + team +
+		", namespace: " + namespace + "}]\n"
 }
 
 // fluxSync is how Flux applies a team's own repository.
 func fluxSync(team, namespace string) string {
-	return "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: " + team + ", namespace: " + namespace + "}\nspec: {interval: 1m, url: 'https://git.example.com/" + team + "'}\n---\n" +
+	return "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: " + team + ", namespace: " + namespace +
+		"}\nspec: {interval: 1m, url: 'https://git.example.com/" + team + "'}\n---\n" +
 		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + team + ", namespace: " + namespace + "}\n" +
 		"spec: {interval: 1m, prune: false, path: ./staging, serviceAccountName: " + team + ", sourceRef: {kind: GitRepository, name: " + team + "}}\n"
 }
@@ -37,7 +39,8 @@ func addFluxTeam(t *testing.T, dir, rbac, sync string) {
 
 func TestATeamWithoutATenantIsFound(t *testing.T) {
 	const rbacFile, syncOfTeam = "tenants/base/qa-team/rbac.yaml", "tenants/base/qa-team/sync.yaml"
-	const admin = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: qa-admin}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"
+	const admin = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: qa-admin}\nroleRef: {apiGroup: " +
+		"rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"
 	written := func(more string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			t.Helper()
@@ -45,14 +48,20 @@ func TestATeamWithoutATenantIsFound(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]wrong{
-		"no Tenant has its namespace": {written(""), rbacFile, "namespace qa is a team's, as Namespace qa says, and no Tenant has it, so no guardrail, quota or policy of teams applies there: run landwaiter platform scaffold DIR qa-team --set homeNamespace=qa"},
+		"no Tenant has its namespace": {written(""), rbacFile, "namespace qa is a team's, as Namespace qa says, and no Tenant has it, so no guardrail, quota or " +
+			"policy of teams applies there: run landwaiter platform scaffold DIR qa-team --set homeNamespace=qa"},
 		"it has no label": {func(t *testing.T, dir string) {
 			addFluxTeam(t, dir, strings.ReplaceAll(fluxTenant("qa-team", "qa"), "labels: {toolkit.fluxcd.io/tenant: qa-team}", "labels: {}"), fluxSync("qa-team", "qa"))
 		}, syncOfTeam, "namespace qa is a team's, as Kustomization qa/qa-team says"},
-		"its account is an admin of its namespace": {written(""), rbacFile, "RoleBinding qa/qa-team-reconciler gives qa-team of namespace qa, which is a team's, ClusterRole cluster-admin in namespace qa"},
-		"its account is an admin of the cluster":   {written(admin + "subjects: [{kind: ServiceAccount, name: qa-team, namespace: qa}]\n"), rbacFile, "ClusterRoleBinding qa-admin gives qa-team of namespace qa, which is a team's, ClusterRole cluster-admin in the whole cluster"},
-		"its account is an admin as a user":        {written(admin + "subjects: [{kind: User, name: 'system:serviceaccount:qa:qa-team'}]\n"), rbacFile, "ClusterRoleBinding qa-admin gives qa-team of namespace qa"},
-		"all accounts of it are admins":            {written(admin + "subjects: [{kind: Group, name: 'system:serviceaccounts:qa'}]\n"), rbacFile, "ClusterRoleBinding qa-admin gives all accounts of namespace qa"},
+		"its account is an admin of " +
+			"its namespace": {written(""), rbacFile, "RoleBinding qa/qa-team-reconciler gives qa-team of namespace qa, which is a team's, ClusterRole cluster-admin " +
+			"in namespace qa"},
+		"its account is an admin of the cluster": {written(admin + "subjects: [{kind: ServiceAccount, name: qa-team, namespace: qa}]\n"), rbacFile,
+			"ClusterRoleBinding qa-admin gives qa-team of namespace qa, which is a team's, ClusterRole cluster-admin in the whole cluster"},
+		"its account is an admin as a user": {written(admin + "subjects: [{kind: User, name: 'system:serviceaccount:qa:qa-team'}]\n"), rbacFile,
+			"ClusterRoleBinding qa-admin gives qa-team of namespace qa"},
+		"all accounts of it are admins": {written(admin + "subjects: [{kind: Group, name: 'system:serviceaccounts:qa'}]\n"), rbacFile,
+			"ClusterRoleBinding qa-admin gives all accounts of namespace qa"},
 		"all accounts of all namespaces are admins": {func(t *testing.T, dir string) {
 			written(admin+"subjects: [{kind: Group, name: 'system:serviceaccounts'}]\n")(t, dir)
 			put1(t, dir, "tenants/staging/kustomization.yaml", kustomize("resources: [../base/qa-team]\n"))
@@ -60,7 +69,8 @@ func TestATeamWithoutATenantIsFound(t *testing.T) {
 		"another account of a Tenant's namespace is an admin": {func(t *testing.T, dir string) {
 			put1(t, dir, "tenants/base/iris-red/more.yaml", strings.TrimPrefix(admin, "---\n")+"subjects: [{kind: ServiceAccount, name: ci, namespace: iris-red}]\n")
 			rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "resources:\n", "resources:\n- more.yaml\n")
-		}, "tenants/base/iris-red/more.yaml", "ClusterRoleBinding qa-admin gives ci of namespace iris-red, which is a team's, ClusterRole cluster-admin in the whole cluster"},
+		}, "tenants/base/iris-red/more.yaml", "ClusterRoleBinding qa-admin gives ci of namespace iris-red, which is a team's, ClusterRole cluster-admin in the " +
+			"whole cluster"},
 		"nothing that restricts it is awaited": {func(t *testing.T, dir string) {
 			written("")(t, dir)
 			teamRestricted(t, dir)

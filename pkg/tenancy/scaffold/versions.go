@@ -41,10 +41,12 @@ func (c *checker) served(objects []applied) {
 		switch at := c.of(o.folder, o.Unstructured); {
 		case isResource(o.Unstructured): // our own kinds are checked elsewhere
 		case known && !slices.Contains(inTree, gvk.Version):
-			c.find("VersionMissing", at, "%s: the tree's CRD of %s has no version %s, so Flux applies nothing of this folder: write apiVersion: %s/%s, and compare the fields",
+			c.find("VersionMissing", at, "%s: the tree's CRD of %s has no version %s, so Flux applies nothing of this folder: write apiVersion: "+
+				"%s/%s, and compare the fields",
 				identity(o.Unstructured), gvk.Kind, gvk.Version, gvk.Group, strings.Join(inTree, " or "))
 		case !known && ofFlux && apiversion.CompareKubeAwareVersionStrings(gvk.Version, latest) < 0:
-			c.report(resource.Warning, "VersionOutdated", at, "%s: %s %s is outdated, and newer versions of Flux do not have it: write apiVersion: %s/%s, and compare the fields",
+			c.report(resource.Warning, "VersionOutdated", at, "%s: %s %s is outdated, and newer versions of Flux do not have it: write "+
+				"apiVersion: %s/%s, and compare the fields",
 				identity(o.Unstructured), gvk.Kind, gvk.Version, gvk.Group, latest)
 		}
 	}

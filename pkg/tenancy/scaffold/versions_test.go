@@ -13,12 +13,14 @@ func TestAVersionThatTheTreesOwnDefinitionLacksIsFound(t *testing.T) {
 		return func(t *testing.T, dir string) {
 			t.Helper()
 			put1(t, dir, "clusters/staging/flux-system/gotk-components.yaml", definition)
-			put1(t, dir, file, "apiVersion: helm.toolkit.fluxcd.io/"+version+"\nkind: HelmRelease\nmetadata: {name: agent, namespace: monitoring}\nspec: {interval: 1m, serviceAccountName: agent}\n")
+			put1(t, dir, file, "apiVersion: helm.toolkit.fluxcd.io/"+version+"\nkind: HelmRelease\nmetadata: {name: agent, namespace: monitoring}\nspec: {interval: "+
+				"1m, serviceAccountName: agent}\n")
 		}
 	}
 	older := sourceCRD + "  - {name: v2beta2, served: true, storage: false}\n  - {name: v2beta1, served: false, storage: false}\n"
 	for name, c := range map[string]struct{ version, definition, says string }{
-		"not there":   {"v2beta1", sourceCRD, "HelmRelease monitoring/agent: the tree's CRD of HelmRelease has no version v2beta1, so Flux applies nothing of this folder: write apiVersion: helm.toolkit.fluxcd.io/v2, and compare the fields"},
+		"not there": {"v2beta1", sourceCRD, "HelmRelease monitoring/agent: the tree's CRD of HelmRelease has no version v2beta1, so Flux applies nothing of this " +
+			"folder: write apiVersion: helm.toolkit.fluxcd.io/v2, and compare the fields"},
 		"not served":  {"v2beta1", older, "has no version v2beta1"},
 		"too new":     {"v3", older, "write apiVersion: helm.toolkit.fluxcd.io/v2 or v2beta2"},
 		"without CRD": {"v2beta1", "", "HelmRelease v2beta1 is outdated, and newer versions of Flux do not have it: write apiVersion: helm.toolkit.fluxcd.io/v2"},

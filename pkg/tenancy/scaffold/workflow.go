@@ -84,10 +84,12 @@ func (p Platform) e2eWorkflow() string {
 		}
 		return step
 	}
-	show := run("What Flux says", "flux get all --all-namespaces\nkubectl --namespace flux-system logs deployment/kustomize-controller --tail=200\n", nil)
+	show := run("What Flux says", "flux get all --all-namespaces\nkubectl --namespace flux-system logs deployment/kustomize-controller "+
+		"--tail=200\n", nil)
 	show["if"] = "always()"
 	folder := path.Join("clusters", p.Environments[0])
-	return document("Has Flux apply "+folder+" to an empty cluster. Start it by hand; add push to its triggers once the\ncharts and images are where a runner finds them.", object{
+	return document("Has Flux apply "+folder+" to an empty cluster. Start it by hand; add push to its triggers once the\ncharts and images "+
+		"are where a runner finds them.", object{
 		"name": "e2e", "on": []string{"workflow_dispatch"},
 		"permissions": object{"contents": "read"},
 		"jobs": object{"e2e": object{
@@ -97,7 +99,8 @@ func (p Platform) e2eWorkflow() string {
 				{"uses": "fluxcd/flux2/action@main"},
 				{"uses": "helm/kind-action@v1"},
 				run("Install Flux and apply "+folder, fmt.Sprintf(clusterScript, folder), object{ //nolint:gosec // it names a token
-					"REPOSITORY": "${{ github.server_url }}/${{ github.repository }}", "BRANCH": "${{ github.ref_name }}", "TOKEN": "${{ github.token }}"}),
+					"REPOSITORY": "${{ github.server_url }}/${{ github.repository }}", "BRANCH": "${{ github.ref_name }}",
+					"TOKEN": "${{ github.token }}"}),
 				run("Wait for each step", wait, nil),
 				show,
 			},

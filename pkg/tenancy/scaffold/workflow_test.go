@@ -101,13 +101,16 @@ func TestTheWorkflowRunsTheProgramThatWasChosenAndNoOther(t *testing.T) {
 		runs              bool
 		says              string
 	}{
-		"the commit that wrote the tree":   {revision: commit, head: commit, runs: true, says: "fetch --quiet --depth=1 https://github.com/landwaiter/landwaiter " + commit},
-		"a commit of a mirror":             {vars: map[string]string{"LANDWAITER_COMMIT": commit, "LANDWAITER_SOURCE": "https://git.example.com/landwaiter"}, head: commit, runs: true, says: "https://git.example.com/landwaiter " + commit},
-		"another commit than the chosen":   {revision: commit, head: strings.Repeat("f", 40)},
-		"a revision that is no commit":     {revision: "unknown", says: "set the repository variable LANDWAITER_COMMIT"},
-		"nothing":                          {says: "set the repository variable LANDWAITER_COMMIT"},
-		"a program by its checksum":        {vars: map[string]string{"LANDWAITER_SHA256": "SUM"}, runs: true, says: "/releases/download/"},
-		"a program of one's own":           {vars: map[string]string{"LANDWAITER_SHA256": "SUM", "LANDWAITER_URL": "https://files.example.com/landwaiter"}, runs: true, says: "https://files.example.com/landwaiter"},
+		"the commit that wrote the tree": {revision: commit, head: commit, runs: true,
+			says: "fetch --quiet --depth=1 https://github.com/landwaiter/landwaiter " + commit},
+		"a commit of a mirror": {vars: map[string]string{"LANDWAITER_COMMIT": commit, "LANDWAITER_SOURCE": "https://git.example.com/landwaiter"},
+			head: commit, runs: true, says: "https://git.example.com/landwaiter " + commit},
+		"another commit than the chosen": {revision: commit, head: strings.Repeat("f", 40)},
+		"a revision that is no commit":   {revision: "unknown", says: "set the repository variable LANDWAITER_COMMIT"},
+		"nothing":                        {says: "set the repository variable LANDWAITER_COMMIT"},
+		"a program by its checksum":      {vars: map[string]string{"LANDWAITER_SHA256": "SUM"}, runs: true, says: "/releases/download/"},
+		"a program of one's own": {vars: map[string]string{"LANDWAITER_SHA256": "SUM", "LANDWAITER_URL": "https://files.example.com/landwaiter"},
+			runs: true, says: "https://files.example.com/landwaiter"},
 		"the checksum of the settings":     {setting: "SUM", runs: true, says: "/releases/download/"},
 		"another program than the checked": {vars: map[string]string{"LANDWAITER_SHA256": strings.Repeat("0", 64)}, says: "FAILED"},
 		"the checksum wins over a commit":  {revision: commit, vars: map[string]string{"LANDWAITER_SHA256": strings.Repeat("0", 64)}, head: commit, says: "FAILED"},

@@ -53,7 +53,8 @@ type EditedFile struct {
 // Error names each file once, with what --force would undo.
 func (e *EditedError) Error() string {
 	var text strings.Builder
-	text.WriteString("nothing was written: there is a new version of files that somebody edited; commit yours, replace them with --force, and bring back what you need; --force would take away (-) and write (+)")
+	text.WriteString("nothing was written: there is a new version of files that somebody edited; commit yours, replace them with --force, " +
+		"and bring back what you need; --force would take away (-) and write (+)")
 	for i, file := range e.Files {
 		if i == maxNamed {
 			fmt.Fprintf(&text, "\n%d more files, edited", len(e.Files)-maxNamed)

@@ -221,8 +221,10 @@ func TestListsKeepWhatPeopleWrote(t *testing.T) {
 			"kind: Kustomization\nnamespace: x\n",
 			"kind: Kustomization\nnamespace: x\nresources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
 		"comments, other entries and indentation": {
-			"# ours\nresources:\n  # the first team\n  - ../base/green # since May\n  - extra.yaml\npatches:\n  # a fix\n  - path: green-patch.yaml\n    target: {kind: X}\n# end\n",
-			"# ours\nresources:\n  # the first team\n  - ../base/green # since May\n  - extra.yaml\n  - ../base/red\npatches:\n  # a fix\n  - path: green-patch.yaml\n    target: {kind: X}\n  - path: red-patch.yaml\n# end\n"},
+			"# ours\nresources:\n  # the first team\n  - ../base/green # since May\n  - extra.yaml\npatches:\n  # a fix\n  - path: green-patch.yaml\n    target: " +
+				"{kind: X}\n# end\n",
+			"# ours\nresources:\n  # the first team\n  - ../base/green # since May\n  - extra.yaml\n  - ../base/red\npatches:\n  # a fix\n  - path: " +
+				"green-patch.yaml\n    target: {kind: X}\n  - path: red-patch.yaml\n# end\n"},
 		"inline patch with a block": {
 			"resources: \n- a\npatches:\n- patch: |\n    - op: add\n      path: /a\n  target: {kind: X}\n",
 			"resources: \n- a\n- ../base/red\npatches:\n- patch: |\n    - op: add\n      path: /a\n  target: {kind: X}\n- path: red-patch.yaml\n"},
@@ -232,7 +234,8 @@ func TestListsKeepWhatPeopleWrote(t *testing.T) {
 		"empty lists":                 {"resources: []\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
 		"lists that somebody emptied": {"resources:\npatches:\n# end\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n# end\n"},
 		"no newline at the end":       {"resources:\n- a", "resources:\n- a\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
-		"there already":               {"resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
+		"there already": {"resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n",
+			"resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, err := edit.apply(c.before)

@@ -45,7 +45,8 @@ func Start(t testing.TB, o Options) *Browser {
 	path, err := program()
 	require.NoError(t, err)
 	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), //nolint:gocritic // an array
-		chromedp.WSURLReadTimeout(suite.Patience), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-features", "Translate,NetworkTimeServiceQuerying"), chromedp.Flag("no-pings", true))
+		chromedp.WSURLReadTimeout(suite.Patience), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-features", "Translate,NetworkTimeServiceQuerying"), chromedp.Flag("no-pings", true))
 	if len(o.Hosts) > 0 {
 		flags = append(flags, chromedp.Flag("host-resolver-rules", "MAP "+strings.Join(o.Hosts, " 127.0.0.1, MAP ")+" 127.0.0.1"))
 	}
@@ -70,7 +71,8 @@ func program() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("neither chromium nor google-chrome is installed (Debian: apt-get install chromium), and CHROMIUM=%q is no program", os.Getenv("CHROMIUM"))
+	return "", fmt.Errorf("neither chromium nor google-chrome is installed (Debian: apt-get install chromium), and CHROMIUM=%q is no program",
+		os.Getenv("CHROMIUM"))
 }
 
 // Tab is one tab of a browser.

@@ -45,7 +45,8 @@ func (tab *Tab) Look(folder, name string) {
 	for _, width := range widths {
 		tab.Resize(width)
 		for _, scheme := range schemes {
-			call(tab, "set the scheme", emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+			call(tab, "set the scheme", emulation.SetEmulatedMedia,
+				emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 			seen := fmt.Sprintf("%s-%d-%s", name, width, scheme)
 			require.NoError(tab.t, os.WriteFile(filepath.Join(folder, seen+".png"), tab.picture(), 0o600))
 			require.LessOrEqual(tab.t, tab.Overflow(), 0, "%s is wider than the screen", seen)
@@ -128,7 +129,8 @@ func text(v *accessibility.Value) string {
 }
 
 // notOurs counts the elements of a page that no template of it makes.
-const notOurs = `document.querySelectorAll("img, iframe, object, embed, base, style, b, animate, foreignObject, math, template, [style], [onload], [onerror], [onclick], script:not([src$='/assets/page.js'])").length`
+const notOurs = `document.querySelectorAll("img, iframe, object, embed, base, style, b, animate, foreignObject, math, template, [style], [onload], ` +
+	`[onerror], [onclick], script:not([src$='/assets/page.js'])").length`
 
 // mostText is how long a document may get, whatever strangers write.
 const mostText = 8 << 20

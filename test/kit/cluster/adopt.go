@@ -56,7 +56,8 @@ func (c *Cluster) AdoptGatekeeper(ctx context.Context) error {
 // process outside of the cluster does not run. Of an argument that is there twice the last
 // one counts.
 func (g *gatekeeper) asAdopted(ours []string) []string {
-	chosen := []string{"--external-data-provider-response-cache-ttl", "--constraint-violations-limit", "--max-serving-threads", "--exempt-namespace", "--operation", "--log-level"}
+	chosen := []string{"--external-data-provider-response-cache-ttl", "--constraint-violations-limit", "--max-serving-threads", "--exempt-namespace",
+		"--operation", "--log-level"}
 	return append(slices.Clone(g.adopted), slices.DeleteFunc(slices.Clone(ours), func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
 		return slices.Contains(chosen, name)

@@ -200,7 +200,8 @@ func (c *Cluster) LaunchGatekeeper(pod string) (_ *Gatekeeper, err error) {
 		"--disable-cert-rotation", "--health-addr=" + loopback(g.health),
 		fmt.Sprintf("--prometheus-port=%d", g.metrics), "--logtostderr", "--log-level=INFO",
 		"--external-data-provider-response-cache-ttl=" + c.options.CacheTTL.String(),
-		"--api-cache-dir=" + audits, fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50", "--max-serving-threads=64",
+		"--api-cache-dir=" + audits, fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50",
+		"--max-serving-threads=64",
 		"--exempt-namespace=" + GatekeeperNamespace, "--exempt-namespace=landwaiter-system", "--exempt-namespace=kube-system",
 	}
 	for _, operation := range []string{"webhook", "mutation-webhook", "status", "mutation-status", "generate", "audit"} {

@@ -45,7 +45,8 @@ func StartRedis(ctx context.Context, dir string, extra ...string) (*Redis, error
 
 // newRedis returns a redis-server that is not running. Restart starts it.
 func newRedis(dir string, port int, commands string, extra ...string) *Redis {
-	return &Redis{dir: dir, port: port, commands: commands, extra: extra, Password: redisPassword, URL: fmt.Sprintf("redis://landwaiter:%s@%s/0", redisPassword, loopback(port))}
+	return &Redis{dir: dir, port: port, commands: commands, extra: extra, Password: redisPassword,
+		URL: fmt.Sprintf("redis://landwaiter:%s@%s/0", redisPassword, loopback(port))}
 }
 
 // Restart starts a killed server again, empty, at the same address.

@@ -64,7 +64,8 @@ func StartRedisSentinel(ctx context.Context, dir string, secure TLS) (*RedisSent
 	if secure != (TLS{}) {
 		master = append(master, "--tls-port", fmt.Sprint(s.monitored))
 	}
-	s.Master, s.Replica = newRedis(filepath.Join(dir, "master"), ports[0], RedisCommands, master...), newRedis(filepath.Join(dir, "replica"), ports[1], RedisCommands, replica...)
+	s.Master, s.Replica = newRedis(filepath.Join(dir, "master"), ports[0], RedisCommands, master...),
+		newRedis(filepath.Join(dir, "replica"), ports[1], RedisCommands, replica...)
 	s.URL = fmt.Sprintf("%s://landwaiter:%s@%s/0?master_name=landwaiter&username=landwaiter&password=%s&addr=%s",
 		scheme, sentinelPassword, loopback(sentinel), redisPassword, loopback(ports[3]))
 	if err := s.start(ctx); err != nil {

@@ -61,7 +61,8 @@ func StartSigstore(ctx context.Context, binaries, dir string, issuers map[string
 		ready   string
 	}{
 		{Command{Name: "rekor", Path: filepath.Join(binaries, "rekor"), Args: []string{"serve", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1",
-			fmt.Sprintf("--http-port=%d", ports[0]), fmt.Sprintf("--grpc-port=%d", ports[1]), fmt.Sprintf("--http-metrics-port=%d", ports[6]), "--hostname=" + RekorOrigin,
+			fmt.Sprintf("--http-port=%d", ports[0]), fmt.Sprintf("--grpc-port=%d", ports[1]), fmt.Sprintf("--http-metrics-port=%d", ports[6]),
+			"--hostname=" + RekorOrigin,
 			"--storage-dir=" + filepath.Join(dir, "log"), "--signer-filepath=" + filepath.Join(dir, "rekor.key"), "--checkpoint-interval=1s"}}, s.Rekor + "/healthz"},
 		{Command{Name: "timestamps", Path: filepath.Join(binaries, "timestamp-server"), Args: []string{"serve", "--host=127.0.0.1",
 			fmt.Sprintf("--port=%d", ports[2]), "--timestamp-signer=memory", "--disable-ntp-monitoring"}}, s.Timestamps + "/certchain"},

@@ -106,7 +106,8 @@ func (r Reference) describe(b *strings.Builder, command *cobra.Command, heading 
 		fmt.Fprintf(b, "**Usage:** `%s`\n\n%s", command.UseLine(), prose(command.Long))
 	}
 	if command.Example != "" {
-		fmt.Fprintf(b, "%s Examples\n\n<!-- test: by TestTheExamplesOfHelpHaveFlagsThatExist -->\n```\n%s\n```\n\n", heading, regexp.MustCompile(`(?m)^  `).ReplaceAllString(command.Example, ""))
+		fmt.Fprintf(b, "%s Examples\n\n<!-- test: by TestTheExamplesOfHelpHaveFlagsThatExist -->\n```\n%s\n```\n\n", heading,
+			regexp.MustCompile(`(?m)^  `).ReplaceAllString(command.Example, ""))
 	}
 	own, also := rows(command.LocalFlags()), r.also(command)
 	if len(own)+len(also) == 0 {
@@ -172,7 +173,8 @@ var codeLike = regexp.MustCompile(`"[^"]+"|\bdocs/[a-z/-]+\.md\b|\B--?[a-zA-Z][a
 	`[\w.-]+=[^\s,;)]+|\blandwaiter\.dev/[a-z0-9]+|\.landwaiter\.yaml\b|[^\s(),;"]*\b[A-Z][A-Z_]+\b[^\s(),;"']*`)
 
 // notCode are words in capitals that are names.
-var notCode = []string{"API", "AWS", "CA", "CLI", "CPU", "CEL", "CRD", "DER", "DNS", "HTTP", "HTTPS", "IP", "JSON", "KMS", "OPA", "PEM", "SIGINT", "SIGTERM", "TLS", "TMC", "TUF", "TTL", "UID", "URL", "YAML"}
+var notCode = []string{"API", "AWS", "CA", "CLI", "CPU", "CEL", "CRD", "DER", "DNS", "HTTP", "HTTPS", "IP", "JSON", "KMS", "OPA", "PEM", "SIGINT", "SIGTERM",
+	"TLS", "TMC", "TUF", "TTL", "UID", "URL", "YAML"}
 
 // inline returns text for a terminal as Markdown.
 func inline(text string) string {

@@ -209,7 +209,8 @@ func (r *Repository) authenticated() string {
 
 // Secret returns the Secret with which Flux reads the repository.
 func (r *Repository) Secret(namespace, name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": namespace, "name": name},
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
+		"metadata":   map[string]any{"namespace": namespace, "name": name},
 		"stringData": map[string]any{"username": r.Name, "password": r.Password, "ca.crt": string(r.server.authority.CertificatePEM)}}}
 }
 

@@ -40,7 +40,8 @@ func HelmRelease() schema.GroupVersionKind {
 
 // Reconcile asks Flux to look at an object now, as `flux reconcile` does.
 func Reconcile(ctx context.Context, c *cluster.Cluster, kind schema.GroupVersionKind, namespace, name string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"reconcile.fluxcd.io/requestedAt": time.Now().Format(time.RFC3339Nano)}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{"reconcile.fluxcd.io/requestedAt": time.Now().Format(time.RFC3339Nano)}}})
 	if err != nil {
 		return fmt.Errorf("encode a patch: %w", err)
 	}
@@ -96,7 +97,8 @@ func StateOf(ctx context.Context, c *cluster.Cluster, kind schema.GroupVersionKi
 
 // Await waits until Flux is done with a commit, and returns the state: ready, or failed
 // with the reason. With an empty commit any will do.
-func Await(ctx context.Context, c *cluster.Cluster, kind schema.GroupVersionKind, namespace, name, commit string, status metav1.ConditionStatus) (s State, err error) {
+func Await(ctx context.Context, c *cluster.Cluster, kind schema.GroupVersionKind, namespace, name, commit string,
+	status metav1.ConditionStatus) (s State, err error) {
 	err = cluster.Until(ctx, func(ctx context.Context) error {
 		if s, err = StateOf(ctx, c, kind, namespace, name); err != nil {
 			return err

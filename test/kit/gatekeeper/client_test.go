@@ -29,7 +29,8 @@ func TestRefusesWhatNoAnswerMayBe(t *testing.T) {
 }
 
 func TestOnlyASuccessThatIsExactlyTrueIsAllowed(t *testing.T) {
-	for _, value := range []any{nil, "true", true, map[string]any{}, map[string]any{"isSuccess": "true"}, map[string]any{"isSuccess": 1}, map[string]any{"isSuccess": false}} {
+	for _, value := range []any{nil, "true", true, map[string]any{}, map[string]any{"isSuccess": "true"}, map[string]any{"isSuccess": 1},
+		map[string]any{"isSuccess": false}} {
 		verdict, _ := gatekeeper.Judge(externaldata.Item{Value: value})
 		require.Equal(t, gatekeeper.Denied, verdict, "%v", value)
 	}

@@ -158,11 +158,13 @@ func (n *Node) startContainerd(ctx context.Context) error {
 		return err
 	}
 	if n.Mirror != "" {
-		if err := n.write(map[string]string{"certs/_default/hosts.toml": fmt.Sprintf("[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", "http://"+n.Mirror)}); err != nil {
+		if err := n.write(
+			map[string]string{"certs/_default/hosts.toml": fmt.Sprintf("[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", "http://"+n.Mirror)}); err != nil {
 			return err
 		}
 	}
-	p, err := cluster.StartProcess(filepath.Join(n.Dir, "logs"), cluster.Command{Name: "containerd", Path: "containerd", Args: []string{"-c", filepath.Join(n.Dir, "containerd.toml")}})
+	p, err := cluster.StartProcess(filepath.Join(n.Dir, "logs"),
+		cluster.Command{Name: "containerd", Path: "containerd", Args: []string{"-c", filepath.Join(n.Dir, "containerd.toml")}})
 	if err != nil {
 		return err
 	}

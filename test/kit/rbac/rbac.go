@@ -96,7 +96,8 @@ func (r *Roles) Bind(namespace, clusterRole string, subject rbacv1.Subject) {
 // adds, such as system:authenticated, are the caller's to name.
 func (r *Roles) May(user string, groups []string, asked authorizationv1.ResourceAttributes) bool {
 	return slices.ContainsFunc(r.bindings, func(b rbacv1.RoleBinding) bool {
-		if b.Namespace != "" && b.Namespace != asked.Namespace || !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return isOf(s, b.Namespace, user, groups) }) {
+		if b.Namespace != "" && b.Namespace != asked.Namespace ||
+			!slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return isOf(s, b.Namespace, user, groups) }) {
 			return false
 		}
 		bound := role{name: b.RoleRef.Name}

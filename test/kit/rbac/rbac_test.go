@@ -50,22 +50,27 @@ func TestAllowsWhatRBACAllows(t *testing.T) {
 		change func(*authorizationv1.ResourceAttributes)
 		want   bool
 	}{
-		"a rule of its own":                     {"ann", admins, secret, nil, true},
-		"another verb":                          {"ann", admins, secret, func(a *authorizationv1.ResourceAttributes) { a.Verb = "list" }, false},
-		"another namespace":                     {"ann", admins, secret, func(a *authorizationv1.ResourceAttributes) { a.Namespace = "shop" }, false},
-		"all namespaces":                        {"ann", admins, secret, func(a *authorizationv1.ResourceAttributes) { a.Namespace = "" }, false},
-		"nobody's group":                        {"ann", nil, secret, nil, false},
-		"a user who is called as the group":     {"admins", nil, secret, nil, false},
-		"an aggregated rule":                    {"ann", admins, thing, nil, true},
-		"another group's kind":                  {"ann", admins, thing, func(a *authorizationv1.ResourceAttributes) { a.Group = "" }, false},
-		"a subresource":                         {"ann", admins, thing, func(a *authorizationv1.ResourceAttributes) { a.Subresource = "status" }, true},
-		"a subresource that no rule names":      {"ann", admins, thing, func(a *authorizationv1.ResourceAttributes) { a.Subresource = "scale" }, false},
-		"a subresource of every kind":           {"ann", admins, authorizationv1.ResourceAttributes{Namespace: "web", Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale"}, nil, true},
-		"the kinds of such a subresource":       {"ann", admins, authorizationv1.ResourceAttributes{Namespace: "web", Verb: "update", Group: "apps", Resource: "deployments"}, nil, false},
-		"a named object":                        {app, nil, secret, func(a *authorizationv1.ResourceAttributes) { a.Name = "tls" }, true},
-		"another object":                        {app, nil, secret, func(a *authorizationv1.ResourceAttributes) { a.Name = "other" }, false},
-		"no object, of a rule with names":       {app, nil, secret, func(a *authorizationv1.ResourceAttributes) { a.Verb = "create" }, false},
-		"an account elsewhere":                  {"system:serviceaccount:shop:app", nil, secret, func(a *authorizationv1.ResourceAttributes) { a.Name = "tls" }, false},
+		"a rule of its own":                 {"ann", admins, secret, nil, true},
+		"another verb":                      {"ann", admins, secret, func(a *authorizationv1.ResourceAttributes) { a.Verb = "list" }, false},
+		"another namespace":                 {"ann", admins, secret, func(a *authorizationv1.ResourceAttributes) { a.Namespace = "shop" }, false},
+		"all namespaces":                    {"ann", admins, secret, func(a *authorizationv1.ResourceAttributes) { a.Namespace = "" }, false},
+		"nobody's group":                    {"ann", nil, secret, nil, false},
+		"a user who is called as the group": {"admins", nil, secret, nil, false},
+		"an aggregated rule":                {"ann", admins, thing, nil, true},
+		"another group's kind":              {"ann", admins, thing, func(a *authorizationv1.ResourceAttributes) { a.Group = "" }, false},
+		"a subresource":                     {"ann", admins, thing, func(a *authorizationv1.ResourceAttributes) { a.Subresource = "status" }, true},
+		"a subresource that no rule names":  {"ann", admins, thing, func(a *authorizationv1.ResourceAttributes) { a.Subresource = "scale" }, false},
+		"a subresource " +
+			"of every kind": {"ann", admins,
+			authorizationv1.ResourceAttributes{Namespace: "web", Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale"}, nil, true},
+		"the kinds of such a " +
+			"subresource": {"ann", admins, authorizationv1.ResourceAttributes{Namespace: "web", Verb: "update", Group: "apps", Resource: "deployments"}, nil, false},
+		"a named object":                  {app, nil, secret, func(a *authorizationv1.ResourceAttributes) { a.Name = "tls" }, true},
+		"another object":                  {app, nil, secret, func(a *authorizationv1.ResourceAttributes) { a.Name = "other" }, false},
+		"no object, of a rule with names": {app, nil, secret, func(a *authorizationv1.ResourceAttributes) { a.Verb = "create" }, false},
+		"an account elsewhere": {"system:serviceaccount:shop:app", nil, secret, func(a *authorizationv1.ResourceAttributes) {
+			a.Name = "tls"
+		}, false},
 		"a ClusterRole as its Role is called":   {app, nil, thing, nil, false},
 		"everything":                            {"root", nil, thing, nil, true},
 		"everything, everywhere":                {"root", nil, secret, func(a *authorizationv1.ResourceAttributes) { a.Namespace, a.Subresource = "", "x" }, true},
@@ -85,8 +90,9 @@ func TestAllowsWhatRBACAllows(t *testing.T) {
 
 func TestRefusesRolesThatCannotBeRead(t *testing.T) {
 	for name, text := range map[string]string{
-		"rules":       "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: x}",
-		"aggregation": "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {clusterRoleSelectors: [{matchExpressions: [{key: a, operator: X}]}]}}",
+		"rules": "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: x}",
+		"aggregation": "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {clusterRoleSelectors: " +
+			"[{matchExpressions: [{key: a, operator: X}]}]}}",
 	} {
 		decoded, err := cluster.Decode([]byte(text))
 		require.NoError(t, err)

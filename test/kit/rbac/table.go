@@ -38,23 +38,31 @@ func granted() map[string][]string {
 		"cluster-admin":  {"RULES CLUSTER TEAMS | " + writes, "tenantlabels.landwaiter.dev | manage"},
 		"checker": {
 			"RULES CLUSTER TEAMS namespaces nodes deployments.apps | get list",
-			"clusterroles.rbac.authorization.k8s.io clusterrolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io | get list",
+			"clusterroles.rbac.authorization.k8s.io clusterrolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io " +
+				"rolebindings.rbac.authorization.k8s.io | get list",
 			"validatingwebhookconfigurations.admissionregistration.k8s.io mutatingwebhookconfigurations.admissionregistration.k8s.io | get list",
 			"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io | get list",
-			"providers.externaldata.gatekeeper.sh constrainttemplates.templates.gatekeeper.sh verifiedimages.constraints.gatekeeper.sh configs.config.gatekeeper.sh | get list",
-			"configmaps pods resourcequotas serviceaccounts networkpolicies.networking.k8s.io tenantallowedregistries.constraints.gatekeeper.sh assign.mutations.gatekeeper.sh | get list",
-			"kustomizations.kustomize.toolkit.fluxcd.io helmreleases.helm.toolkit.fluxcd.io gitrepositories.source.toolkit.fluxcd.io ocirepositories.source.toolkit.fluxcd.io | get list",
+			"providers.externaldata.gatekeeper.sh constrainttemplates.templates.gatekeeper.sh verifiedimages.constraints.gatekeeper.sh " +
+				"configs.config.gatekeeper.sh | get list",
+			"configmaps pods resourcequotas serviceaccounts networkpolicies.networking.k8s.io tenantallowedregistries.constraints.gatekeeper.sh " +
+				"assign.mutations.gatekeeper.sh | get list",
+			"kustomizations.kustomize.toolkit.fluxcd.io helmreleases.helm.toolkit.fluxcd.io gitrepositories.source.toolkit.fluxcd.io " +
+				"ocirepositories.source.toolkit.fluxcd.io | get list",
 			"customresourcedefinitions.apiextensions.k8s.io leases.coordination.k8s.io:landwaiter leases.coordination.k8s.io:landwaiter-operator | get",
 			"reports.openreports.io | get list",
 			"services/proxy:https:landwaiter:443 | get",
 		},
 		"reconciler": {
 			"RULES configmaps secrets serviceaccounts services persistentvolumeclaims " + runs + " | " + writes,
-			"deployments.apps/scale statefulsets.apps/scale replicasets.apps/scale controllerrevisions.apps horizontalpodautoscalers.autoscaling poddisruptionbudgets.policy | " + writes,
+			"deployments.apps/scale statefulsets.apps/scale replicasets.apps/scale controllerrevisions.apps horizontalpodautoscalers.autoscaling " +
+				"poddisruptionbudgets.policy | " + writes,
 			"ingresses.networking.k8s.io networkpolicies.networking.k8s.io roles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io | " + writes,
-			"gitrepositories.source.toolkit.fluxcd.io ocirepositories.source.toolkit.fluxcd.io helmrepositories.source.toolkit.fluxcd.io helmcharts.source.toolkit.fluxcd.io buckets.source.toolkit.fluxcd.io | " + writes,
-			"kustomizations.kustomize.toolkit.fluxcd.io helmreleases.helm.toolkit.fluxcd.io externalsecrets.external-secrets.io secretstores.external-secrets.io | " + writes,
-			"pods/log pods/status replicationcontrollers/status services/status endpoints events namespaces resourcequotas limitranges endpointslices.discovery.k8s.io | " + reads,
+			"gitrepositories.source.toolkit.fluxcd.io ocirepositories.source.toolkit.fluxcd.io helmrepositories.source.toolkit.fluxcd.io " +
+				"helmcharts.source.toolkit.fluxcd.io buckets.source.toolkit.fluxcd.io | " + writes,
+			"kustomizations.kustomize.toolkit.fluxcd.io helmreleases.helm.toolkit.fluxcd.io externalsecrets.external-secrets.io " +
+				"secretstores.external-secrets.io | " + writes,
+			"pods/log pods/status replicationcontrollers/status services/status endpoints events namespaces resourcequotas limitranges " +
+				"endpointslices.discovery.k8s.io | " + reads,
 			"deployments.apps/status statefulsets.apps/status daemonsets.apps/status replicasets.apps/status jobs.batch/status cronjobs.batch/status | " + reads,
 		},
 		"namespace-maker":  {"namespaces | get list watch create patch delete", "tenantlabels.landwaiter.dev | create"},
@@ -127,9 +135,12 @@ func Table() []Cell {
 // dangerous are kinds that no role may grant to people.
 func dangerous() []string {
 	return append(expanded("secrets RULES/status CLUSTER/status TEAMS/status tenants.landwaiter.dev/finalizers tenantlabels.landwaiter.dev"),
-		"nodes", "users", "groups", "serviceaccounts/token", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "pods/binding", "namespaces/finalize",
-		"clusterroles.rbac.authorization.k8s.io:landwaiter-cluster-admin", "leases.coordination.k8s.io", "assign.mutations.gatekeeper.sh", "userextras.authentication.k8s.io/scopes",
-		"certificatesigningrequests.certificates.k8s.io/approval", "signers.certificates.k8s.io", "localsubjectaccessreviews.authorization.k8s.io", "deployments.apps/anything")
+		"nodes", "users", "groups", "serviceaccounts/token", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "pods/binding",
+		"namespaces/finalize",
+		"clusterroles.rbac.authorization.k8s.io:landwaiter-cluster-admin", "leases.coordination.k8s.io", "assign.mutations.gatekeeper.sh",
+		"userextras.authentication.k8s.io/scopes",
+		"certificatesigningrequests.certificates.k8s.io/approval", "signers.certificates.k8s.io", "localsubjectaccessreviews.authorization.k8s.io",
+		"deployments.apps/anything")
 }
 
 // NamesTeams reports whether the resources of a cluster-scoped kind name teams or their namespaces.

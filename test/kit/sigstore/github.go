@@ -242,7 +242,8 @@ func (g *GitHub) certify(b Build, key *ecdsa.PublicKey) (*x509.Certificate, erro
 func (g *GitHub) stamp(b Build, signature []byte) ([]byte, error) {
 	sum := sha256.Sum256(signature)
 	by := g.generations[min(b.Generation, len(g.generations)-1)]
-	made := timestamp.Timestamp{HashedMessage: sum[:], HashAlgorithm: crypto.SHA256, Time: b.at(), Accuracy: time.Second, Policy: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 2}}
+	made := timestamp.Timestamp{HashedMessage: sum[:], HashAlgorithm: crypto.SHA256, Time: b.at(), Accuracy: time.Second,
+		Policy: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 2}}
 	text, err := made.CreateResponseWithOpts(by.stamper, by.stamperKey, crypto.SHA384)
 	if err != nil {
 		return nil, fmt.Errorf("make a timestamp: %w", err)

@@ -92,7 +92,8 @@ func (t *transparent) issue(identity, issuer string, scts []int) (*x509.Certific
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a serial number: %w", err)
 	}
-	template := &x509.Certificate{SerialNumber: serial, EmailAddresses: []string{identity}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(10 * time.Minute),
+	template := &x509.Certificate{SerialNumber: serial, EmailAddresses: []string{identity}, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(10 * time.Minute),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
 		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(issuer)}}}
 	bare, err := t.sign(template, &key.PublicKey)

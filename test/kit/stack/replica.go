@@ -57,7 +57,8 @@ func (s *Stack) LaunchReplica(ctx context.Context, port int) (*Replica, error) {
 		}
 	}
 	name := fmt.Sprintf("landwaiter-%d", len(s.replicas))
-	r, err := launch(ctx, s.Cluster, s.options.Dir, release, cluster.Command{Name: name, Path: s.options.Binary, Args: append(args, fmt.Sprintf("--address=127.0.0.1:%d", port)), Env: environment})
+	r, err := launch(ctx, s.Cluster, s.options.Dir, release,
+		cluster.Command{Name: name, Path: s.options.Binary, Args: append(args, fmt.Sprintf("--address=127.0.0.1:%d", port)), Env: environment})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,8 @@ func (s *Stack) LaunchReplica(ctx context.Context, port int) (*Replica, error) {
 
 // LaunchOperator starts the operator of a rendered chart, with the permissions of its account and
 // more arguments after those of its Deployment, and does not wait. Its kubeconfig is in dir.
-func LaunchOperator(ctx context.Context, c *cluster.Cluster, rendered []*unstructured.Unstructured, binary, name, dir string, more ...string) (*Replica, error) {
+func LaunchOperator(ctx context.Context, c *cluster.Cluster, rendered []*unstructured.Unstructured, binary, name, dir string,
+	more ...string) (*Replica, error) {
 	const account = release + "-operator"
 	args, environment, err := Container(rendered, account)
 	if err != nil {

@@ -46,9 +46,11 @@ func Pod(namespace, name, image string) *corev1.Pod {
 // Restricted makes a pod keep to the restricted Pod Security Standard, and returns it.
 func Restricted(pod *corev1.Pod) *corev1.Pod {
 	yes, no := true, false
-	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: &yes,
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	for i := range pod.Spec.Containers {
-		pod.Spec.Containers[i].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+		pod.Spec.Containers[i].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no,
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	}
 	return pod
 }

@@ -38,7 +38,8 @@ func (p Program) Run(t testing.TB, stdin string, args ...string) Result {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(Within(t), p.Path, args...)
 	command.Dir = p.Dir
-	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "KUBECONFIG=") }), "KUBECONFIG="+p.Kubeconfig, cluster.EndAtOnce)
+	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "KUBECONFIG=") }), "KUBECONFIG="+p.Kubeconfig,
+		cluster.EndAtOnce)
 	command.Env = append(command.Env, p.Env...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	var exit *exec.ExitError

@@ -184,7 +184,8 @@ func (f *figure) beside(without figure, turns [][]figure) {
 	f.ProviderOverRatify = over(ratified, func(ours, theirs, _ figure) float64 {
 		return each(ours.Processor, ours) / each(theirs.Processor, theirs)
 	})
-	f.Remark += fmt.Sprintf(", p99 %.0f ms over Gatekeeper alone; of the yardstick: %s of what it adds, %s of its throughput", f.P99-without.P99, f.AddedOverYardstick, f.ThroughputOverYardstick)
+	f.Remark += fmt.Sprintf(", p99 %.0f ms over Gatekeeper alone; of the yardstick: %s of what it adds, %s of its throughput", f.P99-without.P99,
+		f.AddedOverYardstick, f.ThroughputOverYardstick)
 	if f.ThroughputOverRatify != nil {
 		f.Remark += fmt.Sprintf("; of Ratify: %s of its throughput, %s of Gatekeeper's and %s of the provider's processor time",
 			f.ThroughputOverRatify, f.GatekeeperOverRatify, f.ProviderOverRatify)

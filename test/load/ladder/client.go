@@ -252,7 +252,8 @@ func (f *figure) over(turns map[string][]figure) {
 		default:
 			f.OverBefore = over
 		}
-		f.Remark = strings.TrimPrefix(fmt.Sprintf("%s; throughput %s, processor time %s and p99 %s of %s", f.Remark, over.Throughput, over.Processor, over.P99, other), "; ")
+		f.Remark = strings.TrimPrefix(fmt.Sprintf("%s; throughput %s, processor time %s and p99 %s of %s", f.Remark, over.Throughput, over.Processor,
+			over.P99, other), "; ")
 	}
 	f.Remark += fmt.Sprintf("; %.0f µs of processor time a request", 1e6*each(*f))
 }

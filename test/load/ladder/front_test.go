@@ -48,7 +48,8 @@ func (s *scripted) RoundTrip(*http.Request) (*http.Response, error) {
 
 func TestOneRetryHealsAndIsCounted(t *testing.T) {
 	signed := sample{"r.example.com/a", true}
-	allowed, denied := items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`), items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":false}}`)
+	allowed, denied := items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`),
+		items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":false}}`)
 	const late = `{"response":{"systemError":"too late"}}`
 	for name, c := range map[string]struct {
 		bodies []string

@@ -199,7 +199,8 @@ func (l *ladder) answer(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	// What it is told is copied, and believed by nobody.
-	asking := gatekeeper.New(gatekeeper.Options{URL: fmt.Sprintf("https://127.0.0.1:%d", l.Port()), InsecureAnyServer: true, Certificate: &certificate, Timeout: 5 * time.Second})
+	asking := gatekeeper.New(gatekeeper.Options{URL: fmt.Sprintf("https://127.0.0.1:%d", l.Port()), InsecureAnyServer: true, Certificate: &certificate,
+		Timeout: 5 * time.Second})
 	defer asking.Close()
 	var body []byte
 	err = l.until(ctx, func(ctx context.Context) error {

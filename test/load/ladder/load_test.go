@@ -31,10 +31,14 @@ func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {
 		body   string
 		want   answer
 	}{
-		"as it must be":      {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`), right},
-		"swapped":            {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":false}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":true}}`), wrong},
-		"of another":         {200, items(`{"key":"[team-b]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`), wrong},
-		"one allowed wrong":  {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":true}}`), wrong},
+		"as it must be": {200,
+			items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`), right},
+		"swapped": {200,
+			items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":false}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":true}}`), wrong},
+		"of another": {200,
+			items(`{"key":"[team-b]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`), wrong},
+		"one allowed wrong": {200,
+			items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":true}}`), wrong},
 		"one is missing":     {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`), wrong},
 		"an error":           {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","error":"x"}`), wrong},
 		"nothing":            {200, ``, wrong},
@@ -65,7 +69,8 @@ func TestOneAnswerIsForTheKeyThatWasAsked(t *testing.T) {
 	require.NoError(t, err)
 	unsigned, err := newRequest("team-a", sample{"r.example.com/b", false})
 	require.NoError(t, err)
-	allowed, denied := items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`), items(`{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`)
+	allowed, denied := items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`),
+		items(`{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`)
 	require.True(t, signed.answered([]byte(allowed)))
 	require.True(t, unsigned.answered([]byte(denied)))
 	require.False(t, signed.answered([]byte(denied)))

@@ -54,7 +54,8 @@ func main() {
 		o.clients, err = parseClients(text)
 		return err
 	})
-	flag.IntVar(&o.rounds, "rounds", 10, "how often each system of the warm scenario and of the admission ladder has its turn, in the ladder with each number of clients")
+	flag.IntVar(&o.rounds, "rounds", 10, "how often each system of the warm scenario and of the admission ladder has its turn, in the ladder with each "+
+		"number of clients")
 	flag.IntVar(&o.images, "images", 200, "distinct images, one in ten of them not signed")
 	flag.IntVar(&o.cold, "cold", 300, "images of a cold scenario, and twice as many of the throttled one")
 	flag.IntVar(&o.pods, "pods", 10_000, "pods of the sweep, ten images each")

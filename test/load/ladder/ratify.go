@@ -50,10 +50,12 @@ func (s *stage) ratify(ctx context.Context, host string, more ...[]byte) (*serve
 	if err != nil {
 		return nil, fmt.Errorf("start Ratify: %w", err)
 	}
-	process, err := cluster.StartProcess(s.dir, cluster.Command{Name: "ratify", Path: os.Getenv(ratifyVariable), Env: []string{"HOME=" + dir, "RATIFY_LOG_LEVEL=INFO"},
-		Args: []string{"serve", "--http", fmt.Sprintf("127.0.0.1:%d", ports[0]), "--config", config,
-			"--cert-dir", dir, "--ca-cert-file", filepath.Join(dir, "ca.crt"), "--cache-enabled", "--cache-type", "ristretto", "--cache-size", "256", "--cache-ttl", "10s",
-			"--metrics-enabled", "--metrics-type", "prometheus", "--metrics-port", fmt.Sprint(ports[1])}})
+	process, err := cluster.StartProcess(s.dir,
+		cluster.Command{Name: "ratify", Path: os.Getenv(ratifyVariable), Env: []string{"HOME=" + dir, "RATIFY_LOG_LEVEL=INFO"},
+			Args: []string{"serve", "--http", fmt.Sprintf("127.0.0.1:%d", ports[0]), "--config", config,
+				"--cert-dir", dir, "--ca-cert-file", filepath.Join(dir, "ca.crt"), "--cache-enabled", "--cache-type", "ristretto", "--cache-size", "256",
+				"--cache-ttl", "10s",
+				"--metrics-enabled", "--metrics-type", "prometheus", "--metrics-port", fmt.Sprint(ports[1])}})
 	if err != nil {
 		return nil, fmt.Errorf("start Ratify: %w", err)
 	}

@@ -47,7 +47,8 @@ func rotation(ctx context.Context, s *stage) ([]figure, error) {
 			return requests[i], true
 		}}.run(ctx, fmt.Sprintf("%d images in %d namespaces, %s", len(requests)*rotationImages, namespaces, name))
 		f.RegistryRequests = int(content.Load() + lists.Load())
-		f.Remark = fmt.Sprintf("%.1f s in all; the registry was asked for %d manifests and blobs, and %d lists and descriptors", f.Seconds, content.Load(), lists.Load())
+		f.Remark = fmt.Sprintf("%.1f s in all; the registry was asked for %d manifests and blobs, and %d lists and descriptors", f.Seconds,
+			content.Load(), lists.Load())
 		return f
 	}
 	figures := []figure{pass("cold")}

@@ -162,9 +162,10 @@ func (s *stage) run(ctx context.Context, binary, resources string, more ...strin
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
 	address, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
-	process, err := cluster.StartProcess(s.dir, cluster.Command{Name: "landwaiter", Path: binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
-		"--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "warning",
-		"--tls-dir", s.issued.Dir(), "--client-ca", s.issued.CAFile()}, more...)})
+	process, err := cluster.StartProcess(s.dir,
+		cluster.Command{Name: "landwaiter", Path: binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
+			"--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "warning",
+			"--tls-dir", s.issued.Dir(), "--client-ca", s.issued.CAFile()}, more...)})
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}

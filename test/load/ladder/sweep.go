@@ -81,8 +81,9 @@ func batch(ctx context.Context, s *stage) ([]figure, error) {
 		}
 		s.registry.SetLatency(latency)
 		for _, name := range []string{"cold", "warm"} {
-			figures = append(figures, load{client: s.caller(p.url, true), connections: 1, check: true, retry: true, next: func(i int) (request, bool) { return r, i == 0 }}.
-				run(ctx, fmt.Sprintf("one request of %d keys, %d signatures each, registry at %s: %s", keys, signatures, latency, name)))
+			figures = append(figures,
+				load{client: s.caller(p.url, true), connections: 1, check: true, retry: true, next: func(i int) (request, bool) { return r, i == 0 }}.
+					run(ctx, fmt.Sprintf("one request of %d keys, %d signatures each, registry at %s: %s", keys, signatures, latency, name)))
 		}
 		s.registry.SetLatency(0)
 		p.Kill()

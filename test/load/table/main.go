@@ -87,8 +87,10 @@ func figures() []figure {
 	return []figure{
 		{Name: "warm HTTPS throughput over a bare TLS handler, 10 connections", Target: 0.8, AtLeast: true, of: ratio(bare+"parallel", provider+"parallel", "ns/op")},
 		{Name: "warm HTTPS p99 over a bare TLS handler, 10 connections", Target: 2, of: ratio(provider+"parallel", bare+"parallel", "p99-ns")},
-		{Name: "warm HTTPS throughput over a bare TLS handler, a handshake each", Target: 0.8, AtLeast: true, of: ratio(bare+"handshake_each", provider+"handshake_each", "ns/op")},
-		{Name: "what 1,000 namespaces add to a warm request, over a bare one", Target: 0.1, of: added("EngineWarm/1_namespaces", "EngineWarm/1000_namespaces", bare+"parallel")},
+		{Name: "warm HTTPS throughput over a bare TLS handler, a handshake each", Target: 0.8, AtLeast: true,
+			of: ratio(bare+"handshake_each", provider+"handshake_each", "ns/op")},
+		{Name: "what 1,000 namespaces add to a warm request, over a bare one", Target: 0.1,
+			of: added("EngineWarm/1_namespaces", "EngineWarm/1000_namespaces", bare+"parallel")},
 		{Name: "cold verification, own time, registry at 0 ms", Target: 3, Unit: "ms", of: value("ColdLatency/0s", "own-ms", 1)},
 		{Name: "cold verification, own time, registry at 5 ms", Target: 3, Unit: "ms", of: value("ColdLatency/5ms", "own-ms", 1)},
 		{Name: "cold verification, own time, registry at 20 ms", Target: 3, Unit: "ms", of: value("ColdLatency/20ms", "own-ms", 1)},
@@ -97,8 +99,10 @@ func figures() []figure {
 		{Name: "round trips to Redis for a verdict that only Redis has", Target: 1, of: value("RedisWarm", "round-trips", 1)},
 		{Name: "p99 beside a flooding namespace over quiet", Target: 2, of: value("Flood", "ratio", 1)},
 		{Name: "p99 beside a Tenant whose 50 namespaces flood, over quiet", Target: 2, of: value("FloodOfATenant", "ratio", 1)},
-		{Name: "VerifiedImages over its yardstick, allowed, the most of 1, 10 and 50 images", Target: 1.5, of: most("VerifiedImages/allowed/images=", "over-yardstick", "1", "10", "50")},
-		{Name: "VerifiedImages over its yardstick, denied, the most of 1, 10 and 50 images", Target: 1.5, of: most("VerifiedImages/denied/images=", "over-yardstick", "1", "10", "50")},
+		{Name: "VerifiedImages over its yardstick, allowed, the most of 1, 10 and 50 images", Target: 1.5,
+			of: most("VerifiedImages/allowed/images=", "over-yardstick", "1", "10", "50")},
+		{Name: "VerifiedImages over its yardstick, denied, the most of 1, 10 and 50 images", Target: 1.5,
+			of: most("VerifiedImages/denied/images=", "over-yardstick", "1", "10", "50")},
 	}
 }
 

@@ -39,6 +39,8 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 		"another verifier's finding":     {always, 1, []policy.Finding{valid("z", "k1")}, policy.Denied, ""},
 		"it does not hold": {never, 1, []policy.Finding{valid("a", "k1")}, policy.Denied,
 			"the expression of VerificationPolicy team-a/strict does not hold for what was found: a valid signature for a"},
+		"it does not hold, and something nearly counted": {never, 1, []policy.Finding{valid("a", "k1"), finding("b", policy.Invalid, "", "another builder")},
+			policy.Denied, "a valid signature for a; for b, another builder"},
 		"it fails, and says true":               {fails, 1, []policy.Finding{valid("a", "k1")}, policy.Denied, "no such key"},
 		"only the valid are seen":               {two, 1, []policy.Finding{valid("a", "k1"), invalid, valid("b", "k2"), valid("z", "k3")}, policy.Allowed, ""},
 		"it had no time":                        {late, 1, []policy.Finding{valid("a", "k1")}, policy.Undecided, "was not evaluated in time"},

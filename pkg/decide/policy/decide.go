@@ -208,8 +208,9 @@ func (r Requirement) match(step func() error, findings []Finding) Verdict {
 			Remediation: r.source.Owner("guard fields that may be missing with has(…) in the expression")}
 	case !met:
 		return Verdict{Policy: r.source,
-			Reason:      fmt.Sprintf("the expression of %s does not hold for what was found: %s", r.sourceName(), proof(findings)),
-			Remediation: "add the evidence that the expression asks for; landwaiter verify --explain shows what was found"}
+			Reason: joined(fmt.Sprintf("the expression of %s does not hold for what was found: %s", r.sourceName(), proof(findings)),
+				r.messages(near(findings))),
+			Remediation: addEvidence + "that the expression asks for; landwaiter verify --explain shows what was found"}
 	}
 	return Verdict{outcome: Allowed, Policy: r.source, Reason: r.allowedReason(findings)}
 }

@@ -75,8 +75,8 @@ func (v Verdict) Mandatory(source ObjectRef) Verdict {
 	return v
 }
 
-// Words before advice. Only whoever built an image may sign it: whoever moved a tag would like others to sign what it
-// names now.
+// Words before advice. Only whoever built an image may have it admitted as it is: whoever moved a tag would like others
+// to sign what it names now, to attest it or to ask for an exception.
 const (
 	plainly = "To fix: "
 	ifYours = "To fix, " + ifItIs + ": "
@@ -85,13 +85,20 @@ const (
 
 // FixLead returns the words that precede a remediation with a command, either of which may be empty.
 func FixLead(remediation, command string) string {
-	signs := command != "" && !strings.HasPrefix(command, "landwaiter ") || strings.HasPrefix(remediation, "sign ") ||
-		strings.HasPrefix(remediation, "make one for ")
-	if signs && !strings.Contains(remediation, ifItIs) {
+	starts := func(with string) bool { return strings.HasPrefix(remediation, with) }
+	admits := command != "" && !strings.HasPrefix(command, "landwaiter ") ||
+		slices.ContainsFunc([]string{"sign ", "make one for ", addEvidence}, starts) || strings.Contains(remediation, Outweighed)
+	if admits && !strings.Contains(remediation, ifItIs) {
 		return ifYours
 	}
 	return plainly
 }
+
+// addEvidence begins the advice for an expression that does not hold.
+const addEvidence = "add the evidence "
+
+// Outweighed is in advice to ask for an exception that overrides more.
+const Outweighed = ", but it needs "
 
 // Words between the parts of a text.
 const (
@@ -119,7 +126,11 @@ func (v Verdict) Advised(first string) Verdict {
 	if other == "" && v.Command != "" {
 		other = runCommand
 	}
-	if other != "" {
+	switch {
+	case other == "":
+	case strings.Contains(first, Outweighed): // the caution is before all of it
+		first += "; or " + other
+	default:
 		first += "; or, " + ifItIs + ", " + other
 	}
 	v.Remediation = first

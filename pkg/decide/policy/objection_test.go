@@ -161,7 +161,7 @@ func TestWhatADeveloperNeedsIsCutLast(t *testing.T) {
 	}{
 		"a long reason": {policy.Objection{Reason: reason, Remediation: advice, Command: signIt, Contact: contact}, 512,
 			[]string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
-		"a long reason, and little room": {policy.Objection{Reason: reason, Remediation: advice, Contact: contact}, 128,
+		"a long reason, and little room": {policy.Objection{Reason: reason, Remediation: advice, Contact: contact}, 160,
 			[]string{"ClusterVerificationPolicy strict", "it needs overrideMandatory"}},
 		"long advice": {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: contact}, 512,
 			[]string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
@@ -302,7 +302,7 @@ func TestAdviceAboutAnExceptionIsNotCutForACommand(t *testing.T) {
 	v := policy.Verdict{Reason: reason, Command: command, Contact: "#image-signing"}.Advised(advice)
 	text := v.TextWithin(512)
 	require.LessOrEqual(t, len(text), 512)
-	require.Contains(t, text, ". To fix: "+advice)
+	require.Contains(t, text, ". To fix, if your build made it: "+advice)
 	require.Contains(t, text, ". Ask: #image-signing")
 	require.NotContains(t, text, "cosign sign")
 	require.Contains(t, v.Text(), ". Command: "+command, "without a limit, nothing is left out")

@@ -233,6 +233,11 @@ func causes(findings []Finding, result Result) []cause {
 	return list
 }
 
+// near returns the causes of evidence that nearly counted.
+func near(findings []Finding) []cause {
+	return slices.DeleteFunc(causes(findings, Invalid), func(c cause) bool { return c.reason.distance() > 0 })
+}
+
 // messages joins the first causes. If they are about different verifiers, each names its own.
 func (r Requirement) messages(all []cause) string {
 	all = summed(all)

@@ -138,6 +138,8 @@ type Combined struct {
 	verdict  Verdict
 	enforced bool // some policy does not only warn
 	some     bool
+	// unproven is why policies that do not only warn allow the image without proof. A warning would hide it.
+	unproven string
 }
 
 // Add adds the verdict of a policy. warns says that the policy only warns.
@@ -146,6 +148,9 @@ func (c *Combined) Add(v Verdict, warns bool) {
 		v = v.warn()
 	}
 	c.enforced = c.enforced || !warns
+	if v.Unverified && !warns {
+		c.unproven = joined(c.unproven, v.Reason)
+	}
 	all := &c.verdict
 	switch {
 	case !c.some:
@@ -165,9 +170,12 @@ func (c *Combined) Add(v Verdict, warns bool) {
 }
 
 // Verdict returns the combined verdict.
-func (c *Combined) Verdict() Verdict {
+func (c Combined) Verdict() Verdict {
 	if !c.enforced {
 		return Verdict{Reason: "internal error: no policy is enforced"}
+	}
+	if c.verdict.Unverified && c.verdict.Warning != "" {
+		c.verdict.Warning = joined(c.unproven, c.verdict.Warning)
 	}
 	return c.verdict
 }

@@ -268,18 +268,18 @@ func (x *Exception) Outweighed(denied policy.Verdict) policy.Verdict {
 // shortfall says what x lacks to override a mandatory policy's denial, and what to do about it. Long reasons are cut,
 // so the advice also names it, early.
 func (x *Exception) shortfall() (lacks, fix string) {
-	const covers = " is for this image, but does not override mandatory policies: "
-	still := x.describe() + " covers the image, but "
+	const covers = " is for this image, but does not override mandatory policies: it needs "
+	still := x.describe() + " covers the image" + policy.Outweighed
 	switch {
 	case x.Source.Kind == kindNamespace:
-		const needs = "it needs the annotation landwaiter.dev/break-glass-override-mandatory"
-		return x.describe() + " does not override mandatory policies: " + needs,
-			"break-glass is open, but " + needs + ": ask a cluster admin to set it"
+		const needs = "the annotation landwaiter.dev/break-glass-override-mandatory"
+		return x.describe() + " does not override mandatory policies: it needs " + needs,
+			"break-glass is open" + policy.Outweighed + needs + ": ask a cluster admin to set it"
 	case x.Source.Namespace != "":
-		const needs = "it needs overrideMandatory, which only a ClusterException can have"
+		const needs = "overrideMandatory, which only a ClusterException can have"
 		return x.describe() + covers + needs, still + needs + ": ask a cluster admin for one"
 	}
-	const needs = "it needs overrideMandatory"
+	const needs = "overrideMandatory"
 	return x.describe() + covers + needs, still + needs + ": ask a cluster admin to set it"
 }
 

@@ -36,7 +36,7 @@ func TestAWarningThatNeedsNoEvidenceIsSaidAlthoughTheRegistryIsDown(t *testing.T
 		warning("signed"), warning("attested"),
 	}, errors.New("it is down"))
 	require.Equal(t, policy.Allowed, said.Outcome())
-	require.Equal(t, "a rule denies it; it is down", said.Warning)
+	require.Equal(t, "allowed without verification: it allows all; a rule denies it; it is down", said.Warning)
 	require.Equal(t, "ClusterVerificationPolicy signed only warns: it is down", said.Reason)
 	require.True(t, said.Doubtful)
 }

@@ -21,7 +21,8 @@ type Exception struct {
 	Until             time.Time
 	why               string
 	images            *verify.ImageList
-	exact             []image.Reference // the entries of images if none has a wildcard
+	exact             []image.Reference // the entries of images without a wildcard
+	wild              []image.Pattern   // the others
 	Everywhere        bool
 	Namespaces        []string
 	OverrideMandatory bool
@@ -51,7 +52,8 @@ func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimit
 	}
 	late := x.ends(spec.Until, limits.Longest(), "--max-exception lets an exception")
 	var wrong error
-	x.images, x.exact, wrong = exceptionImages("spec.images", spec.Images)
+	x.images, wrong = exceptionImages("spec.images", spec.Images)
+	x.entries(spec.Images)
 	x.Namespaces, x.Everywhere = spec.Namespaces, slices.Equal(spec.Namespaces, []string{v1beta1.EveryNamespace})
 	return x, errors.Join(late, wrong)
 }
@@ -78,35 +80,37 @@ func (x *Exception) lasts(most time.Duration, by string) error {
 	return nil
 }
 
-// exceptionImages parses the images of an exception: patterns, and references with a digest. exact
-// lists all of them if none has a wildcard.
-func exceptionImages(field string, list []string) (found *verify.ImageList, exact []image.Reference, err error) {
-	found = &verify.ImageList{Hash: DigestOf(list)}
-	wild := false
+// exceptionImages parses the images of an exception: patterns, and references with a digest.
+func exceptionImages(field string, list []string) (*verify.ImageList, error) {
+	found := &verify.ImageList{Hash: DigestOf(list)}
 	var wrong []error
 	for i, text := range list {
 		pattern, pinned, err := image.ParseSelection(text)
-		if err != nil {
+		switch {
+		case err != nil:
 			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
-		}
-		if pinned.Digest != "" {
-			found.Pinned, exact = append(found.Pinned, pinned), append(exact, pinned)
-			continue
-		}
-		found.Patterns = append(found.Patterns, pattern)
-		if ref, err := image.Parse(text); err == nil && !strings.Contains(text, "*") {
-			exact = append(exact, ref)
-		} else {
-			wild = true
+		case pinned.Digest != "":
+			found.Pinned = append(found.Pinned, pinned)
+		default:
+			found.Patterns = append(found.Patterns, pattern)
 		}
 	}
 	if len(wrong) > 0 {
-		return nil, nil, errors.Join(wrong...)
+		return nil, errors.Join(wrong...)
 	}
-	if wild {
-		exact = nil
+	return found, nil
+}
+
+// entries sets exact and wild from a list that [exceptionImages] accepts.
+func (x *Exception) entries(list []string) {
+	for _, text := range list {
+		pattern, _, _ := image.ParseSelection(text)
+		if ref, err := image.Parse(text); err == nil && !strings.Contains(text, "*") {
+			x.exact = append(x.exact, ref)
+		} else {
+			x.wild = append(x.wild, pattern)
+		}
 	}
-	return found, exact, nil
 }
 
 // why returns the reason that an exception states, bounded: in files it can have any length.
@@ -147,7 +151,7 @@ func (x *Exception) delegate(spec v1beta1.ExceptionSpec, limits resource.Excepti
 		d.most = min(d.most, most)
 	}
 	var err error
-	d.images, _, err = exceptionImages("spec.delegate.images", spec.Delegate.Images)
+	d.images, err = exceptionImages("spec.delegate.images", spec.Delegate.Images)
 	x.Delegates = d
 	return err
 }
@@ -196,15 +200,19 @@ func (x *Exception) DelegatedBy(delegations []*Exception, namespace verify.Names
 // apart reports whether d delegates none of the images of x. It decrements steps and returns
 // false once there are none left.
 func (x *Exception) apart(d *delegation, steps *int) bool {
-	// A pod may name a delegated digest, so only patterns can be compared here.
-	if len(x.exact) == 0 || len(d.images.Pinned) > 0 {
-		return false
-	}
-	cost := CostOf(d.images.Patterns)
-	return !slices.ContainsFunc(x.exact, func(ref image.Reference) bool {
+	cost := CostOf(d.images.Patterns) + len(d.images.Pinned)
+	exact := func(ref image.Reference) bool {
 		*steps -= cost
-		return *steps < 0 || d.images.Has(ref)
-	})
+		// A pod may name a delegated digest.
+		pinned := func(p image.Reference) bool { return ref.Digest == "" && p.Host == ref.Host && p.Repository == ref.Repository }
+		return *steps < 0 || d.images.Has(ref) || slices.ContainsFunc(d.images.Pinned, pinned)
+	}
+	wild := func(p image.Pattern) bool {
+		*steps -= cost
+		meets := func(q image.Pattern) bool { return !p.Apart(q) }
+		return *steps < 0 || slices.ContainsFunc(d.images.Patterns, meets) || slices.ContainsFunc(d.images.Pinned, p.Match)
+	}
+	return !slices.ContainsFunc(x.exact, exact) && !slices.ContainsFunc(x.wild, wild)
 }
 
 // NewBreakGlass compiles break-glass of a namespace, which lasts no longer than most.

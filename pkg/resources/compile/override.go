@@ -28,8 +28,8 @@ func (x *Exception) Holding(mandatory []Policy, unsatisfiable Unsatisfiable) (ho
 	if x.images == nil || x.OverrideMandatory {
 		return nil, true
 	}
-	steps := maxOverrideSteps
-	denied := make([]bool, max(len(x.exact), 1)) // of each image, or of all if there are wildcards
+	steps, named := maxOverrideSteps, x.Named()
+	denied := make([]bool, max(len(named), 1)) // of each image, or of all if there are wildcards
 	for _, p := range mandatory {
 		if p.Warns {
 			continue
@@ -37,8 +37,8 @@ func (x *Exception) Holding(mandatory []Policy, unsatisfiable Unsatisfiable) (ho
 		holds := false
 		for i := range denied {
 			var said ruling
-			if i < len(x.exact) {
-				said = p.on(x.exact[i], unsatisfiable, &steps)
+			if i < len(named) {
+				said = p.on(named[i], unsatisfiable, &steps)
 			} else {
 				said = p.overall(x, unsatisfiable, &steps)
 			}
@@ -52,7 +52,12 @@ func (x *Exception) Holding(mandatory []Policy, unsatisfiable Unsatisfiable) (ho
 }
 
 // Named returns the images of x, nil if it has wildcards or delegates.
-func (x *Exception) Named() []image.Reference { return x.exact }
+func (x *Exception) Named() []image.Reference {
+	if len(x.wild) > 0 {
+		return nil
+	}
+	return x.exact
+}
 
 // overall returns p's verdict on every image of x, as far as the patterns of its rules can match some of them.
 func (p Policy) overall(x *Exception, unsatisfiable Unsatisfiable, steps *int) ruling {

@@ -158,6 +158,38 @@ func TestAnExceptionCountsOnlyAsFarAsItIsDelegated(t *testing.T) {
 		written.ReportOn(t, s, "Exception shop/x").Ready.Message)
 }
 
+func TestAnExceptionIsNotDelegatedIfNoneOfItsImagesIs(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("0", 64)
+	for _, row := range []struct {
+		images, delegated string
+		want              policy.Reason
+	}{
+		{"ghcr.io/**", "r.example.com/team-a/**", policy.ReasonNotDelegated},
+		{"r.example.com/shared/**", "r.example.com/team-a/**", policy.ReasonNotDelegated},
+		{"r.example.com/team-a", "r.example.com/team-a/**", policy.ReasonNotDelegated},
+		{"r.example.com/shared/**, ghcr.io/x", "r.example.com/team-a/**", policy.ReasonNotDelegated},
+		{"r.example.com/shared/*" + ", r.example.com/shared/b" + digest, "r.example.com/team-a/*", policy.ReasonNotDelegated},
+		{"r.example.com/shared/*", "r.example.com/team-a/app" + digest, policy.ReasonNotDelegated},
+		{"r.example.com/shared/app", "r.example.com/team-a/app" + digest, policy.ReasonNotDelegated},
+		{"r.example.com/team-a/b" + digest, "r.example.com/team-a/app" + digest, policy.ReasonNotDelegated},
+
+		{"r.example.com/shared/**, r.example.com/team-a/b", "r.example.com/team-a/**", policy.ReasonValid},
+		{"r.example.com/**", "r.example.com/team-a/app", policy.ReasonValid},
+		{"r.example.com/*/app", "r.example.com/team-a/*", policy.ReasonValid},
+		{"'*.example.com/**'", "r.example.com/team-a/**", policy.ReasonValid},
+		{"'**'", "r.example.com/team-a/**", policy.ReasonValid},
+		{"r.example.com/team-a/*", "r.example.com/team-a/app" + digest, policy.ReasonValid},
+		{"r.example.com/team-a/app", "r.example.com/team-a/app" + digest, policy.ReasonValid},
+		{"r.example.com/team-a/app" + digest, "r.example.com/team-a/**", policy.ReasonValid},
+		{"r.example.com/team-a/app" + digest, "r.example.com/team-a/app" + digest, policy.ReasonValid},
+	} {
+		s, _ := written.Compiled(aged(written.Objects(t, written.Namespace("shop", "1"),
+			written.Object("Exception", "shop", "x", terms(time.Hour, "images: ["+row.images+"]")),
+			written.Object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ["+row.delegated+"], namespaces: [shop]}")))))
+		require.Equal(t, row.want, written.ReportOn(t, s, "Exception shop/x").Ready.Reason, "%s, delegated %s", row.images, row.delegated)
+	}
+}
+
 func TestAnExceptionInAHomeCountsWhereHomeDecidesAndTheTenantIsNamed(t *testing.T) {
 	for name, row := range map[string]struct {
 		delegate, decides string

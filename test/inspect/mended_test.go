@@ -86,6 +86,8 @@ func (w *patient) after(t *testing.T, id string) {
 	case check.NoTemplate: // the constraint went with its template
 		w.line(t, "kubectl wait --for=jsonpath='{.status.created}'=true constrainttemplate/verifiedimages --timeout=2m && kubectl apply "+
 			"--filename=library/verified-images/samples/constraint.yaml")
+	case check.NoConstraint: // the command only begins the rehearsal, after which people enforce
+		w.line(t, "kubectl apply --filename=library/verified-images/samples/constraint.yaml && kubectl delete verifiedimages verified-images-dryrun")
 	case check.LeaseStale:
 		_, err := w.StartReplica(t.Context(), w.Port())
 		require.NoError(t, err)

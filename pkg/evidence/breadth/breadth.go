@@ -66,10 +66,12 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 		return j.unknown()
 	}
 	var judged Judgement
-	matched := false
+	matched, likely := false, ""
 	for _, m := range known {
 		found, some := j.form(m.form, m.issuer)
-		matched = matched || some
+		if some && !matched {
+			matched, likely = true, m.issuer
+		}
 		judged.add(found)
 	}
 	if !matched && identity.Issuer != "" {
@@ -91,6 +93,10 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 		judged.Strangers = append(
 			[]Stranger{{Anyone, "whoever any identity provider vouches for", "https://issuer." + strange + ".example", j.example}},
 			judged.Strangers...)
+		if matched && judged.Narrower == (cosign.Identity{}) { // only the issuer is too broad
+			judged.Narrower = j.identity
+			judged.Narrower.Issuer, judged.Narrower.IssuerRegExp = likely, ""
+		}
 	}
 	slices.SortStableFunc(judged.Strangers, func(a, b Stranger) int { return cmp.Compare(b.Reach, a.Reach) })
 	return judged
@@ -319,6 +325,9 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 			if !alone { // in such a subject, a branch may look like what the identity requires
 				subject, ok = j.with(f, pinned, i, o.values)
 			}
+			if p.name == "domain" && subject == pinned.subject {
+				continue // the address itself, which is one person's
+			}
 			if (alone || ok) && j.accepts(issuer, subject) {
 				open[p.name] = open[p.name] || alone
 				if o.reach == Colleagues && free.MatchString(subject) {
@@ -341,8 +350,14 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 			issuer = plain // few enterprises have their own issuer
 		}
 		for i, p := range f.parts {
-			if near[p.name] && j.wrote(values[i], pinned.alternative) {
+			if !near[p.name] {
+				continue
+			}
+			if j.wrote(values[i], pinned.alternative) {
 				delete(open, p.name) // escaped dots, or a slash after it, are enough
+			} else if names := j.spelled(f, pinned, i); len(names) > 0 && j.condition == nil {
+				values[i] = names[0]
+				delete(open, p.name)
 			}
 		}
 		judged.Narrower = j.narrower(f, issuer, values, open)

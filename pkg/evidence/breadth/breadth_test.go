@@ -70,7 +70,9 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"an unknown provider's own names": {issuer: "https://idp.acme.example", subject: "urn:build:release"},
 		"a broken expression":             {expression: `(`},
 
-		"branches of numbers": {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/(main|release-[0-9]+)`},
+		"a person's free address":        {issuer: google, subject: "jane.doe.1987@gmail.com"},
+		"similar names that are written": {expression: `https://github\.com/(acme|acm|acmee)/(app|apps|ap)/\.github/workflows/release\.yml@refs/heads/(main|maine)`},
+		"branches of numbers":            {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/(main|release-[0-9]+)`},
 
 		// Too broad.
 		"anything of GitHub": {expression: ".*", in: []string{"any other owner", "another repository", "another workflow", "a pull request", "any branch"}, narrower: "https://github.com/OWNER/REPOSITORY/.github/workflows/release.yml@refs/heads/main"},
@@ -78,7 +80,7 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 			in: []string{"any identity provider", "any other owner", "any other group", "Google"}},
 		"any owner, one workflow":   {expression: `https://github\.com/.*/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"any other owner"}, narrower: "https://github.com/OWNER/app/.github/workflows/release.yml@refs/heads/main"},
 		"no slash after the owner":  {expression: `https://github\.com/acme.*/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name", "another repository"}},
-		"an owner by its beginning": {expression: `https://github\.com/acme[^/]*/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name"}, narrower: "https://github.com/OWNER/app/.github/workflows/release.yml@refs/heads/main"},
+		"an owner by its beginning": {expression: `https://github\.com/acme[^/]*/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name"}, narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
 		"an owner by its end":       {expression: `https://github\.com/[^/]*acme/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name"}},
 		"an organization":           {expression: `https://github\.com/acme/.*`, in: []string{"another repository", "another workflow", "a pull request", "any branch"}, narrower: "https://github.com/acme/REPOSITORY/.github/workflows/release.yml@refs/heads/main"},
 		"a repository":              {expression: `https://github\.com/acme/app/.*`, in: []string{"another workflow", "a pull request", "any branch"}, narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
@@ -91,7 +93,7 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"branches by their beginning":   {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/release-.*`, in: []string{"any branch with a similar name"}, narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/release-[0-9.]*`},
 		"such branches beside main":     {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/(main|release-.*)`, in: []string{"any branch with a similar name"}, narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/(main|release-[0-9.]*)`},
 		"such branches beside tags":     {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/(tags/v.*|heads/release/.+)`, in: []string{"any branch with a similar name"}},
-		"an owner, or many":             {expression: `https://github\.com/(acme|acme-.*)/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name"}, narrower: "https://github.com/OWNER/app/.github/workflows/release.yml@refs/heads/main"},
+		"an owner, or many":             {expression: `https://github\.com/(acme|acme-.*)/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name"}, narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
 		"a repository, or many":         {expression: `https://github\.com/acme/(app|web-.*)/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"another repository with a similar name"}},
 		"a domain, or many":             {issuer: google, expression: `alice@(acme\.example|acme\..*)`, in: []string{"similar domain"}},
 		"any workflow on tags":          {expression: `https://github\.com/acme/app/\.github/workflows/.*@refs/tags/v.*`, in: []string{"another workflow"}, narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v[0-9].*`},
@@ -134,6 +136,25 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 			in: []string{"any other trust domain"}},
 		"a trust domain":               {issuer: "https://spire.acme.example", expression: `spiffe://acme\.example/.*`, in: []string{"another workload"}},
 		"an own provider's any domain": {issuer: "https://idp.acme.example", expression: `.*@.*`, in: []string{"anyone with a domain"}},
+
+		"a star after an owner":              {expression: `https://github\.com/acme*/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"an owner with a similar name", "/acmee/"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main`},
+		"a question mark after an owner":     {expression: `https://github\.com/acme?/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"an owner with a similar name", "/acm/"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main`},
+		"a plus after an owner":              {expression: `https://github\.com/acme+/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"an owner with a similar name", "acmee"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main`},
+		"an optional dash":                   {expression: `https://github\.com/acme-?corp/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"an owner with a similar name", "similar name"}},
+		"an owner with any number":           {expression: `https://github\.com/acme[0-9]/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"an owner with a similar name", "similar name"}},
+		"an owner and some letters":          {expression: `https://github\.com/acme.{0,3}/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"an owner with a similar name", "similar name"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main`},
+		"a dot in an owner":                  {expression: `https://github\.com/acme.corp/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"an owner with a similar name", "similar name"}},
+		"any letters, a star":                {expression: `https://github\.com/(?i)acme*/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"an owner with a similar name", "similar name"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main`},
+		"a star after a repository":          {expression: `https://github\.com/acme/shop*/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"another repository with a similar name"}, narrower: `https://github.com/acme/shop/.github/workflows/release.yml@refs/heads/main`},
+		"a question mark after a repository": {expression: `https://github\.com/acme/shop?/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"/sho/"}, narrower: `https://github.com/acme/shop/.github/workflows/release.yml@refs/heads/main`},
+		"a star after a branch":              {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/main*`, in: []string{"any branch with a similar name"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main`},
+		"anything after a branch":            {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/main.*`, in: []string{"any branch with a similar name"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main`},
+		"anything after another branch":      {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/dev.*`, in: []string{"any branch with a similar name"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/dev`},
+		"an owner, or any":                   {expression: `https://github\.com/(acme|.+)/shop/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"any other owner"}, narrower: `https://github.com/OWNER/shop/.github/workflows/release.yml@refs/heads/main`},
+		"a star after a group":               {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme*/app//\.gitlab-ci\.yml@refs/heads/main`, in: []string{"a group with a similar name"}, narrower: `https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main`},
+		"a question mark after a group":      {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme?/app//\.gitlab-ci\.yml@refs/heads/main`, in: []string{"a group with a similar name"}, narrower: `https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main`},
+		"any issuer, one person": {issuerRegExp: `https://token\.actions\.githubusercontent\.com|.*`, subject: "release@acme.example",
+			in: []string{"any identity provider"}, narrower: "release@acme.example"},
 
 		// Nobody.
 		"a glob in a subject":          {subject: "https://github.com/acme/*", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/REPOSITORY/.github/workflows/release.yml@refs/heads/main"},
@@ -417,4 +438,12 @@ func BenchmarkJudge(b *testing.B) {
 			}
 		})
 	}
+}
+
+// The group of a subgroup owns it.
+func TestASubgroupIsNoStranger(t *testing.T) {
+	judged := judgeAll(cosign.Identity{Issuer: "https://gitlab.com", SubjectRegExp: `https://gitlab\.com/acme/.*`}, "")
+	require.NotContains(t, judged.Named(), "similar name")
+	require.Equal(t, Insiders, judged.Reach())
+	require.Equal(t, "https://gitlab.com/acme/PROJECT//.gitlab-ci.yml@refs/heads/main", judged.Narrower.Subject)
 }

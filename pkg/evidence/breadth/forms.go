@@ -65,6 +65,8 @@ type part struct {
 	// is the owner's reach.
 	similar string
 	near    Reach
+	// first matches the first segment of a value, "" if a value has one: the others belong to the owner of the first.
+	first string
 }
 
 // other is a stranger's value of a part.
@@ -214,7 +216,7 @@ func gitlabParts(host string, strangers Reach) []part {
 	return []part{
 		text("https://" + host + "/"),
 		{name: "group", values: slug + `(?:/` + slug + `)*`, usual: "acme", given: "GROUP", similar: "a group with a similar name",
-			near:   strangers,
+			near: strangers, first: slug,
 			others: []other{{"any other group or user", strange, strangers}}},
 		text("/"),
 		{name: "project", values: slug, usual: "app", given: "PROJECT", similar: "another project with a similar name", near: Insiders,

@@ -44,7 +44,8 @@ func (j *judge) pinned(f form, parts []string) (example, bool) {
 		}
 		tried := slices.Clone(made.fixed)
 		tried[i] = regexp.QuoteMeta(p.usual)
-		if text := j.text(subject, tried); text != "" {
+		// A ref with an @ may only look like the rest of a subject.
+		if text := j.text(subject, tried); text != "" && strings.Count(text, "@") <= strings.Count(made.subject, "@") {
 			made.subject, made.fixed = text, tried
 		}
 	}
@@ -245,7 +246,7 @@ func (j *judge) narrower(f form, issuer string, values []string, open map[string
 			exact.WriteString(value)
 			expression.WriteString(j.tags(values, i))
 			continue
-		case p.name != "" && value == p.usual && j.anyOf(values, i):
+		case p.name != "" && value == p.usual && !slices.Contains(j.words(), value) && j.anyOf(values, i):
 			value = p.given
 		case strings.Contains(j.identity.SubjectRegExp, "(?i"): // an exact subject keeps its author's spelling
 			if at := strings.Index(strings.ToLower(spelled), strings.ToLower(value)); at >= 0 {
@@ -263,13 +264,14 @@ func (j *judge) narrower(f form, issuer string, values []string, open map[string
 	return made
 }
 
-// anyEnd matches what may be anything at the end of an alternative.
-var anyEnd = regexp.MustCompile(`\.([*+])(\||\)|\$?$)`)
+// anyEnd matches what may be anything at the end of an alternative, after a
+// separator, as in "release-.*".
+var anyEnd = regexp.MustCompile(`([-_./])\.([*+])(\||\)|\$?$)`)
 
 // numbered returns the identity with numbers where its branches end in anything, if no stranger has that identity.
 func (j *judge) numbered() (cosign.Identity, bool) {
 	made := j.identity
-	made.SubjectRegExp = anyEnd.ReplaceAllString(made.SubjectRegExp, "[0-9.]$1$2")
+	made.SubjectRegExp = anyEnd.ReplaceAllString(made.SubjectRegExp, "$1[0-9.]$2$3")
 	if made == j.identity {
 		return made, false
 	}

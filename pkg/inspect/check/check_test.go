@@ -175,7 +175,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"no template": {func(_ *testing.T, i *check.Inventory) { i.Templates = nil }, check.NoTemplate,
 			"library/verified-images/template.yaml"},
 		"no constraint": {func(_ *testing.T, i *check.Inventory) { i.Constraints = nil }, check.NoConstraint,
-			"library/verified-images/samples/constraint.yaml"},
+			"library/verified-images/samples/constraint-dryrun.yaml"},
 		"a rehearsal": {func(t *testing.T, i *check.Inventory) { spec(t, i, `{enforcementAction: dryrun}`) }, check.NothingDenied,
 			constraint + `merge --patch='{"spec":{"enforcementAction":"deny","scopedEnforcementActions":null}}'`},
 		"a rehearsal by its name": {func(t *testing.T, i *check.Inventory) {

@@ -29,6 +29,7 @@ const (
 	templateName    = "verifiedimages"
 	defaultProvider = "landwaiter-verdict"
 	applyConstraint = "kubectl apply --filename=library/verified-images/samples/constraint.yaml"
+	applyRehearsal  = "kubectl apply --filename=library/verified-images/samples/constraint-dryrun.yaml"
 )
 
 func constraintOf(c *unstructured.Unstructured) target {
@@ -87,7 +88,7 @@ func constraints(v *view, add func(resource.Finding)) {
 	if len(v.Constraints) == 0 {
 		add(resource.Finding{ID: NoConstraint, Severity: resource.Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName},
 			Message: "there is no constraint of kind " + constraintKind,
-			Why:     "Gatekeeper never asks Landwaiter, so every image is admitted", Command: applyConstraint})
+			Why:     "Gatekeeper never asks Landwaiter, so every image is admitted; a dry run first shows what would be denied", Command: applyRehearsal})
 		return
 	}
 	var denying []*unstructured.Unstructured
@@ -161,7 +162,8 @@ func (v *view) nothingDenied() resource.Finding {
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
 	return resource.Finding{ID: NothingDenied, Severity: resource.Error, Object: constraintOf(c).ObjectRef,
 		Message: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
-		Why:     "violations are only listed or warned about, so every image is admitted", Command: command, Keep: keep}
+		Why:     "violations are only listed or warned about, so every image is admitted; to see what this command would deny, run: landwaiter status -A",
+		Command: command, Keep: keep}
 }
 
 // constraintLimits finds what all constraints exclude: each has some limit, and together they

@@ -107,11 +107,11 @@ func TestWhatAPersonCannotReadIsSaidOnceBeforeTheAnswers(t *testing.T) {
 		"two kinds of the cluster": {unread: map[string]string{"ClusterStore": "clusterstores", "ClusterVerifier": "clusterverifiers"}, says: []string{
 			"you cannot read everything that decides in namespace team-a, so the images there are undecided:",
 			"- you cannot list clusterverifiers, clusterstores; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader",
-			"with the role edit in the namespace, you can also ask the server, which creates nothing: " + live.State{}.AskServer("team-a")}},
+			"with the role edit in the namespace, you can also ask the server, which creates nothing: " + live.State{}.AskServer("team-a", "")}},
 		"a Secret": {
 			problems: []resource.Problem{{Source: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "x"}, Reason: policy.ReasonUnreadable,
 				Message: "you cannot get it"}}, says: []string{
-				"with the role edit in the namespace, you can also ask the server, which creates nothing: " + live.State{}.AskServer("team-a")}},
+				"with the role edit in the namespace, you can also ask the server, which creates nothing: " + live.State{}.AskServer("team-a", "")}},
 	} {
 		state := live.State{Namespaces: []verify.Namespace{"team-a"},
 			Objects: resource.Objects{Person: true, Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}}}}

@@ -277,7 +277,7 @@ func (f *previewFlags) change(ctx context.Context, stdin io.Reader, stderr io.Wr
 		if len(f.deleted) == 0 && empty(objects) {
 			return live.Change{},
 				fmt.Errorf("no object is of a kind that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter "+
-					"verify -f FILE", others)
+					"verify -f FILE; what a constraint would deny is in landwaiter status -A", others)
 		}
 		if others > 0 {
 			program.Say(stderr, "note: objects of kinds that Landwaiter does not use were ignored: %d", others)

@@ -71,7 +71,7 @@ func unreadable(state live.State, snapshot *resolve.Snapshot, problems []resourc
 	}
 	command := live.AskServerSomewhere()
 	if len(state.Namespaces) == 1 && state.Namespaces[0] != verify.Cluster {
-		command = state.AskServer(state.Namespaces[0])
+		command = state.AskServer(state.Namespaces[0], "")
 	}
 	if command == "" { // no pod may run there
 		return lines

@@ -121,7 +121,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	f := cmd.Flags()
 	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant with the namespace that has this tenant-name label")
 	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that this namespace belongs to")
-	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the Tenant's created namespaces, regardless of spec.namespaceReclaimPolicy")
+	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete its created namespaces, regardless of spec.namespaceReclaimPolicy")
 	f.BoolVar(&flags.yes, "yes", false, "delete; without this flag, only print what would happen")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed" // for the resources
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +27,7 @@ var invitation string
 // furnished is what the cluster has for a person to try.
 type furnished struct {
 	Kubeconfig, Registry, Keys, Logs string
-	// Tools are the folders with kubectl and landwaiter, as in PATH.
+	// Tools are the folders with kubectl, landwaiter and cosign, as in PATH.
 	Tools string
 	// Cosign is the path of the command.
 	Cosign string
@@ -47,6 +48,11 @@ func furnish(ctx context.Context, s *stack.Stack, dir, binary, signer string) (f
 	if err := os.MkdirAll(f.Keys, 0o700); err != nil {
 		return f, fmt.Errorf("write keys: %w", err)
 	}
+	commands := filepath.Join(dir, "bin") // as denials name it
+	if err := errors.Join(os.Mkdir(commands, 0o700), os.Symlink(signer, filepath.Join(commands, "cosign"))); err != nil {
+		return f, fmt.Errorf("link cosign: %w", err)
+	}
+	f.Tools += ":" + commands
 	signers := map[string]*fixture.CosignKey{}
 	for name, public := range map[string]*string{"platform": &f.Platform, "team-a": &f.TeamA, "team-b": &f.TeamB} {
 		if signers[name], err = fixture.NewCosignKey(fixture.ECDSAP256); err != nil {

@@ -68,7 +68,7 @@ func TestATeamAdminReadsTheRulesOfTheClusterAndNoOtherTeam(t *testing.T) {
 	require.Equal(t, 2, before.Code, before.Stdout+before.Stderr)
 	require.Equal(t, 1, strings.Count(before.Stderr, "landwaiter-cluster-reader"), before.Stderr)
 	require.NotContains(t, before.Stderr, "landwaiter-tenant-reader", "it reads its own Tenant, and exceptions only lift denials")
-	require.Contains(t, before.Stderr, "kubectl run NAME -n read-web --image=IMAGE --dry-run=server")
+	require.Contains(t, before.Stderr, "kubectl run asked -n read-web --image=IMAGE --dry-run=server")
 
 	bound := binding("", "read-cluster-reader", "landwaiter-cluster-reader", group("read-admins"))
 	require.NoError(t, w.Apply(suite.Within(t), bound))

@@ -295,6 +295,22 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 	return judged, true
 }
 
+// closed takes the parts out of open whose values are enough once they are exact: those that the author wrote. It puts
+// these into values.
+func (j *judge) closed(f form, pinned example, values []string, open, near map[string]bool) {
+	for i, p := range f.parts {
+		if !near[p.name] {
+			continue
+		}
+		if j.wrote(values[i], pinned.alternative) {
+			delete(open, p.name) // escaped dots, or a slash after it, are enough
+		} else if names := j.spelled(f, pinned, i); len(names) > 0 && j.condition == nil {
+			values[i] = names[0]
+			delete(open, p.name)
+		}
+	}
+}
+
 // around judges the subjects of a form that differ from an example.
 func (j *judge) around(f form, issuer string, pinned example) (judged Judgement) {
 	if j.condition != nil {
@@ -349,17 +365,7 @@ func (j *judge) around(f form, issuer string, pinned example) (judged Judgement)
 		if f.name == enterprise && j.accepts(plain, pinned.subject) {
 			issuer = plain // few enterprises have their own issuer
 		}
-		for i, p := range f.parts {
-			if !near[p.name] {
-				continue
-			}
-			if j.wrote(values[i], pinned.alternative) {
-				delete(open, p.name) // escaped dots, or a slash after it, are enough
-			} else if names := j.spelled(f, pinned, i); len(names) > 0 && j.condition == nil {
-				values[i] = names[0]
-				delete(open, p.name)
-			}
-		}
+		j.closed(f, pinned, values, open, near)
 		judged.Narrower = j.narrower(f, issuer, values, open)
 		if near["ref"] && len(judged.Strangers) == 1 {
 			if numbered, ok := j.numbered(); ok {

@@ -151,8 +151,10 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"anything after a branch":            {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/main.*`, in: []string{"any branch with a similar name"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main`},
 		"anything after another branch":      {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/dev.*`, in: []string{"any branch with a similar name"}, narrower: `https://github.com/acme/app/.github/workflows/release.yml@refs/heads/dev`},
 		"an owner, or any":                   {expression: `https://github\.com/(acme|.+)/shop/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"any other owner"}, narrower: `https://github.com/OWNER/shop/.github/workflows/release.yml@refs/heads/main`},
-		"a star after a group":               {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme*/app//\.gitlab-ci\.yml@refs/heads/main`, in: []string{"a group with a similar name"}, narrower: `https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main`},
-		"a question mark after a group":      {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme?/app//\.gitlab-ci\.yml@refs/heads/main`, in: []string{"a group with a similar name"}, narrower: `https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main`},
+		"a star after a group": {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme*/app//\.gitlab-ci\.yml@refs/heads/main`,
+			in: []string{"a group with a similar name"}, narrower: `https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main`},
+		"a question mark after a group": {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme?/app//\.gitlab-ci\.yml@refs/heads/main`,
+			in: []string{"a group with a similar name"}, narrower: `https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main`},
 		"any issuer, one person": {issuerRegExp: `https://token\.actions\.githubusercontent\.com|.*`, subject: "release@acme.example",
 			in: []string{"any identity provider"}, narrower: "release@acme.example"},
 

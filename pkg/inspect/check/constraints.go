@@ -88,7 +88,8 @@ func constraints(v *view, add func(resource.Finding)) {
 	if len(v.Constraints) == 0 {
 		add(resource.Finding{ID: NoConstraint, Severity: resource.Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName},
 			Message: "there is no constraint of kind " + constraintKind,
-			Why:     "Gatekeeper never asks Landwaiter, so every image is admitted; a dry run first shows what would be denied", Command: applyRehearsal})
+			Why:     "Gatekeeper never asks Landwaiter, so every image is admitted; a dry run first shows what would be denied",
+			Command: applyRehearsal})
 		return
 	}
 	var denying []*unstructured.Unstructured
@@ -162,7 +163,8 @@ func (v *view) nothingDenied() resource.Finding {
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
 	return resource.Finding{ID: NothingDenied, Severity: resource.Error, Object: constraintOf(c).ObjectRef,
 		Message: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
-		Why:     "violations are only listed or warned about, so every image is admitted; to see what this command would deny, run: landwaiter status -A",
+		Why: "violations are only listed or warned about, so every image is admitted; to see what this command would deny, run: " +
+			"landwaiter status -A",
 		Command: command, Keep: keep}
 }
 

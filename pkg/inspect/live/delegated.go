@@ -32,7 +32,7 @@ func (s State) delegated(result verify.Result) (verify.Result, bool) {
 			"ClusterExceptions", resource.RefOf(x), x.Namespace)
 		if said != "" {
 			where = "ask a cluster admin which images ClusterExceptions delegate to namespace " + x.Namespace
-			if command := s.AskServer(result.Namespace); command != "" {
+			if command := s.AskServer(result.Namespace, result.Reference.String()); command != "" {
 				where = "ask the server: " + command
 			}
 			reason = fmt.Sprintf("%s names the image and is in force (%s), but whether its delegation is for this image is unknown: you cannot "+

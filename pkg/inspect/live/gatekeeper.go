@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -36,11 +37,17 @@ func (n *NamespaceStatus) exemptImages(entries []string, leftOut func(entries []
 		return
 	}
 	for i := range n.Running {
-		for _, entry := range entries {
-			if n.Running[i].Result == v1beta1.ReportFail && leftOut([]string{entry}, n.Running[i].Image) {
-				n.Running[i].ExemptImage = shown(entry)
-				break
-			}
+		if n.Running[i].Result != v1beta1.ReportFail {
+			continue
+		}
+		image := n.Running[i].Image
+		written := strings.TrimSuffix(image, ":latest") // reports have the tag that few people write
+		at := slices.IndexFunc(entries, func(entry string) bool {
+			one := []string{entry}
+			return leftOut(one, image) || leftOut(one, written)
+		})
+		if at >= 0 {
+			n.Running[i].ExemptImage = shown(entries[at])
 		}
 	}
 }

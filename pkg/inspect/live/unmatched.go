@@ -71,7 +71,11 @@ func unmatched(policy v1beta1.Object, numbers, near []string, running []image.Re
 	}
 	text := fmt.Sprintf("%s of %s %s none of the images that run there", rules, resource.RefOf(policy), match)
 	if len(near) > 0 {
-		return text + "; is the name right? " + strings.Join(near, ", ") + ", which runs"
+		runs := ", which runs"
+		if len(near) > 1 {
+			runs = ", which run"
+		}
+		return text + "; is the name right? " + strings.Join(near, ", ") + runs
 	}
 	// For the same registry, the reader can see which image is meant.
 	for _, rule := range rulesOf(policy) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -217,6 +218,10 @@ func ownFault(err error) bool {
 // remedy says what to do about a failure that a retry would repeat.
 func remedy(err error, reason policy.Reason, host string) string {
 	if errors.Is(err, egress.ErrMetadata) {
+		name, _ := splitPort(host)
+		if _, err := netip.ParseAddr(name); err == nil {
+			return "correct the name of the image: " + host + " is no registry, but a cloud's service for its machines"
+		}
 		return "correct the name " + host + " in DNS"
 	}
 	switch reason {

@@ -133,13 +133,15 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 		"an unknown authority": {unknown, map[string]registry.HostRule{unknown: {Private: true}}, "transient",
 			unknown + " has a certificate that is not trusted: its CA is unknown", policy.RemedyTrustCA},
 		"no TLS, and not allowed to be": {h.Host(), map[string]registry.HostRule{h.Host(): {PlainHTTP: true}}, policy.ReasonForbidden, "ClusterStore", ""},
+		"a cloud's address for machines": {"169.254.169.254", nil, policy.ReasonForbidden,
+			"correct the name of the image: 169.254.169.254 is no registry", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := session(t, registry.Options{DialTimeout: 5 * time.Second}, registry.Access{Namespace: "team-a", Hosts: c.rules})
 			err := fetch(7)(t.Context(), s, parse(t, c.host+"/app:v1"))
 			require.Equal(t, c.want, reason(t, err), err)
-			require.ErrorContains(t, err, c.text)
 			found := verify.FindingOf(err)
+			require.Contains(t, err.Error()+" "+found.Remediation, c.text)
 			if name != "a name that does not exist" { // which needs a DNS server that says so
 				require.Equal(t, c.mends, found.Remedy)
 			}

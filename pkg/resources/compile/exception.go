@@ -204,7 +204,9 @@ func (x *Exception) apart(d *delegation, steps *int) bool {
 	exact := func(ref image.Reference) bool {
 		*steps -= cost
 		// A pod may name a delegated digest.
-		pinned := func(p image.Reference) bool { return ref.Digest == "" && p.Host == ref.Host && p.Repository == ref.Repository }
+		pinned := func(p image.Reference) bool {
+			return ref.Digest == "" && p.Host == ref.Host && p.Repository == ref.Repository
+		}
 		return *steps < 0 || d.images.Has(ref) || slices.ContainsFunc(d.images.Pinned, pinned)
 	}
 	wild := func(p image.Pattern) bool {

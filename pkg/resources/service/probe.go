@@ -19,9 +19,10 @@ const (
 	maxProbedRegistries = 32
 	// registriesEvery is the interval between two probes of a registry.
 	registriesEvery = 5 * time.Minute
-	// registryRetry is the first interval after a failed probe. It doubles each time, because
-	// the registry may limit requests.
-	registryRetry = time.Minute
+	// registryRetry is the first interval after a failed probe. It doubles up to registryLongest, because
+	// the registry may limit requests: people wait for the end of an outage.
+	registryRetry   = 10 * time.Second
+	registryLongest = 40 * time.Second
 	// registryTimeout bounds the probe of one registry, so that a hanging registry does not delay
 	// the others.
 	registryTimeout = 3 * time.Second
@@ -132,7 +133,7 @@ func (a asked) then(fact resource.Fact, now time.Time) asked {
 	if fact.Bad {
 		wait = registryRetry
 		if a.fact.Bad {
-			wait = min(2*a.wait, registriesEvery)
+			wait = min(2*a.wait, registryLongest)
 		}
 	}
 	return asked{fact: fact, api: a.api, next: now.Add(wait), wait: wait}

@@ -51,7 +51,7 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 	require.True(t, p.look(t.Context())[0].Bad)
 	require.NotContains(t, p.look(t.Context())[0].Message, "refused")
 	require.Equal(t, 3, asked, "a registry in trouble is left alone for a while")
-	for i, wait := range []time.Duration{registryRetry, 2 * registryRetry, 4 * registryRetry, registriesEvery, registriesEvery} {
+	for i, wait := range []time.Duration{registryRetry, 2 * registryRetry, registryLongest, registryLongest, registryLongest} {
 		at = at.Add(wait - time.Second)
 		require.True(t, p.look(t.Context())[0].Bad)
 		require.Equal(t, 3+i, asked, "too early")

@@ -52,12 +52,13 @@ func Example() {
 	fmt.Println(len(loaded.Problems), "problems")
 	for _, item := range answer.Items {
 		report, _ := item.Value.(map[string]any)
-		fmt.Println(item.Key, report["isSuccess"], report["reason"])
+		fmt.Println(item.Key, report["isSuccess"])
+		fmt.Println(report["reason"])
 	}
 	// Output:
 	// 0 problems
-	// [team-a]registry.example.com/app:1 false a rule of VerificationPolicy team-a/frozen denies
-	// registry.example.com/app. To fix: use another image, or change that rule
+	// [team-a]registry.example.com/app:1 false
+	// a rule of VerificationPolicy team-a/frozen denies registry.example.com/app. To fix: use another image, or change that rule
 }
 
 // exampleFiles writes what the example reads: a rule that denies, since nothing is at registry.example.com.

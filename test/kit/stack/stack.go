@@ -241,7 +241,7 @@ func (s *Stack) applyLibrary(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
-	nowhere := "NOWHERE@sha256:" + strings.Repeat("0", 64) // no image, so no report has it, and no tag to pin
+	nowhere := "127.0.0.1:1/app@sha256:" + strings.Repeat("0", 64) // has no tag to pin
 	return cluster.Until(ctx, func(ctx context.Context) error {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "denied"},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: nowhere}}}}

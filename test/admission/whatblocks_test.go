@@ -96,7 +96,7 @@ func TestAnExceptionUnderAMandatoryPolicySaysThatItNeedsOverrideMandatory(t *tes
 	}
 	w.during(t, mandatory("require: [{anyOf: [platform-signature]}]"))
 	w.denied(t, ns, image, "in namespace "+ns+": mandatory ClusterVerificationPolicy e2e-holds requires",
-		"To fix: ClusterException e2e-lifts covers the image, but it needs overrideMandatory: ask a cluster admin to set it; or, if your build made it, run the "+
+		"To fix, if your build made it: ClusterException e2e-lifts covers the image, but it needs overrideMandatory: ask a cluster admin to set it; or run the "+
 			"command. Command: cosign sign --key KEY ")
 	said := w.effective(t, &v1beta1.ClusterException{}, "", "e2e-lifts", metav1.ConditionTrue, "MandatoryHolds")
 	require.Contains(t, said.Message, "ClusterVerificationPolicy e2e-holds")

@@ -123,8 +123,8 @@ func TestEverySuitePasses(t *testing.T) {
 	}
 }
 
-// blocks are the constraints on a page.
-var blocks = regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
+// blocks are the objects on a page. Other blocks are parts of objects.
+var blocks = regexp.MustCompile("(?s)\n```yaml\n(apiVersion:.*?)\n```\n")
 
 // Samples, sets and the examples of pages fit the schemas of their templates. A template that
 // asks a provider does not compile here; its constraints are applied by the tests with a real

@@ -29,7 +29,7 @@ func sound(d diagnosis) bool { return len(d.Findings) == 0 }
 func TestEachFindingIsMendedByItsCommand(t *testing.T) {
 	w := healthy(t)
 	w.line(t, "kubectl create namespace team-a; kubectl create namespace team-b")
-	defer w.line(t, "kubectl delete namespaces team-a team-b team-c team-d")
+	defer w.line(t, "kubectl delete namespaces team-a team-b team-c team-d team-e")
 	w.until(t, sound)
 	all := rounds()
 	for _, name := range slices.Sorted(maps.Keys(all)) { // what fails, fails again

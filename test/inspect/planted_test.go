@@ -130,8 +130,9 @@ timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{a
 				"\nkubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader " +
 				"--serviceaccount=landwaiter-system:landwaiter"},
 			{id: check.ResourceNotReady, plant: team("team-b", "Secret")},
-			{id: check.ResourceUnused,
-				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: idle, namespace: team-b}, spec: {type: Cosign, cosign: {keys: ` +
+			// In a namespace whose policy is not Ready, the policy might require it: its command would not delete it.
+			{id: check.ResourceUnused, plant: team("team-e", "Inline") + "\n" +
+				apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: idle, namespace: team-e}, spec: {type: Cosign, cosign: {keys: `+
 					`{trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}`)},
 			{id: check.ResourceUnsatisfiable, plant: team("team-c", "Inline") + "\n" + `kubectl patch verificationpolicy release --namespace=team-c --type=merge ` +
 				`--patch='{"spec":{"rules":[{"images":["**"],"require":[{"anyOf":["release"],"atLeast":5}]}]}}'`,

@@ -170,12 +170,13 @@ func (c *Combined) Add(v Verdict, warns bool) {
 }
 
 // Verdict returns the combined verdict.
-func (c Combined) Verdict() Verdict {
+func (c *Combined) Verdict() Verdict {
 	if !c.enforced {
 		return Verdict{Reason: "internal error: no policy is enforced"}
 	}
-	if c.verdict.Unverified && c.verdict.Warning != "" {
-		c.verdict.Warning = joined(c.unproven, c.verdict.Warning)
+	all := c.verdict
+	if all.Unverified && all.Warning != "" {
+		all.Warning = joined(c.unproven, all.Warning)
 	}
-	return c.verdict
+	return all
 }

@@ -186,6 +186,8 @@ type judge struct {
 	issuer, subject *cel.Pattern
 	// meant is the subject as its author reads it: an unescaped dot is a dot.
 	meant *cel.Pattern
+	// words are what may be names in the text of the subject's expression.
+	words []string
 	steps *int
 	// at is the issuer of the current form.
 	at string
@@ -198,7 +200,7 @@ func newJudge(identity cosign.Identity, expression string, steps *int) (*judge, 
 	if err != nil {
 		return nil, false
 	}
-	j := &judge{identity: identity, steps: steps, matches: matches, accepts: matches}
+	j := &judge{identity: identity, words: wordsOf(identity.SubjectRegExp), steps: steps, matches: matches, accepts: matches}
 	j.acceptsCaller = func(issuer, subject, _ string) bool { return matches(issuer, subject) }
 	if j.issuer, err = cel.NewPattern(orText(identity.IssuerRegExp, identity.Issuer)); err != nil {
 		return nil, false
@@ -304,9 +306,11 @@ func (j *judge) closed(f form, pinned example, values []string, open, near map[s
 		}
 		if j.wrote(values[i], pinned.alternative) {
 			delete(open, p.name) // escaped dots, or a slash after it, are enough
-		} else if names := j.spelled(f, pinned, i); len(names) > 0 && j.condition == nil {
-			values[i] = names[0]
-			delete(open, p.name)
+		} else if j.condition == nil {
+			if names := j.spelled(f, pinned, i); len(names) > 0 {
+				values[i] = names[0]
+				delete(open, p.name)
+			}
 		}
 	}
 }

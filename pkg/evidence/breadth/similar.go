@@ -21,10 +21,9 @@ func (j *judge) similar(f form, given example, at int, value string) (string, bo
 	if len(names) == 0 {
 		names = []string{value}
 	}
-	words := j.words()
 	for _, name := range names {
 		for _, like := range edited(name, f.parts[at].near < Anyone) {
-			if !slices.Contains(words, like) {
+			if !slices.Contains(j.words, like) {
 				if subject, ok := j.spelling(f, given, at, like); ok {
 					return subject, true
 				}
@@ -71,10 +70,10 @@ func similar(name string) []string {
 // word matches what may be a name in an expression.
 var word = regexp.MustCompile(`[0-9A-Za-z_./-]+`)
 
-// words returns the names that the author of an expression wrote, with more that are none.
-func (j *judge) words() []string {
+// wordsOf returns the names that the author of an expression wrote, with more that are none.
+func wordsOf(expression string) []string {
 	var list []string
-	for _, text := range word.FindAllString(strings.ReplaceAll(j.identity.SubjectRegExp, `\.`, "."), maxWords) {
+	for _, text := range word.FindAllString(strings.ReplaceAll(expression, `\.`, "."), maxWords) {
 		text = strings.Trim(text, "-_./")
 		list = append(list, text, "refs/heads/"+text)
 		for _, name := range append(strings.Split(text, "/"), strings.TrimPrefix(text, "refs/heads/")) {
@@ -90,7 +89,7 @@ const maxWords = 24
 
 // spelled returns the values of a part that the identity accepts and that its author wrote, the shortest first.
 func (j *judge) spelled(f form, given example, at int) (list []string) {
-	for _, name := range j.words() {
+	for _, name := range j.words {
 		if _, ok := j.spelling(f, given, at, name); ok {
 			list = append(list, name)
 		}

@@ -246,7 +246,7 @@ func (j *judge) narrower(f form, issuer string, values []string, open map[string
 			exact.WriteString(value)
 			expression.WriteString(j.tags(values, i))
 			continue
-		case p.name != "" && value == p.usual && !slices.Contains(j.words(), value) && j.anyOf(values, i):
+		case p.name != "" && value == p.usual && !slices.Contains(j.words, value) && j.anyOf(values, i):
 			value = p.given
 		case strings.Contains(j.identity.SubjectRegExp, "(?i"): // an exact subject keeps its author's spelling
 			if at := strings.Index(strings.ToLower(spelled), strings.ToLower(value)); at >= 0 {

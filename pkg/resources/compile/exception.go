@@ -52,8 +52,7 @@ func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimit
 	}
 	late := x.ends(spec.Until, limits.Longest(), "--max-exception lets an exception")
 	var wrong error
-	x.images, wrong = exceptionImages("spec.images", spec.Images)
-	x.entries(spec.Images)
+	x.images, x.exact, x.wild, wrong = exceptionImages("spec.images", spec.Images)
 	x.Namespaces, x.Everywhere = spec.Namespaces, slices.Equal(spec.Namespaces, []string{v1beta1.EveryNamespace})
 	return x, errors.Join(late, wrong)
 }
@@ -80,37 +79,32 @@ func (x *Exception) lasts(most time.Duration, by string) error {
 	return nil
 }
 
-// exceptionImages parses the images of an exception: patterns, and references with a digest.
-func exceptionImages(field string, list []string) (*verify.ImageList, error) {
-	found := &verify.ImageList{Hash: DigestOf(list)}
+// exceptionImages parses the images of an exception: patterns, and references with a digest. exact lists those without
+// a wildcard, and wild the others.
+func exceptionImages(field string, list []string) (found *verify.ImageList, exact []image.Reference, wild []image.Pattern, err error) {
+	found = &verify.ImageList{Hash: DigestOf(list)}
 	var wrong []error
 	for i, text := range list {
 		pattern, pinned, err := image.ParseSelection(text)
-		switch {
-		case err != nil:
+		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
-		case pinned.Digest != "":
-			found.Pinned = append(found.Pinned, pinned)
-		default:
-			found.Patterns = append(found.Patterns, pattern)
+			continue
+		}
+		if pinned.Digest != "" {
+			found.Pinned, exact = append(found.Pinned, pinned), append(exact, pinned)
+			continue
+		}
+		found.Patterns = append(found.Patterns, pattern)
+		if ref, err := image.Parse(text); err == nil && !strings.Contains(text, "*") {
+			exact = append(exact, ref)
+		} else {
+			wild = append(wild, pattern)
 		}
 	}
 	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+		return nil, nil, nil, errors.Join(wrong...)
 	}
-	return found, nil
-}
-
-// entries sets exact and wild from a list that [exceptionImages] accepts.
-func (x *Exception) entries(list []string) {
-	for _, text := range list {
-		pattern, _, _ := image.ParseSelection(text)
-		if ref, err := image.Parse(text); err == nil && !strings.Contains(text, "*") {
-			x.exact = append(x.exact, ref)
-		} else {
-			x.wild = append(x.wild, pattern)
-		}
-	}
+	return found, exact, wild, nil
 }
 
 // why returns the reason that an exception states, bounded: in files it can have any length.
@@ -151,7 +145,7 @@ func (x *Exception) delegate(spec v1beta1.ExceptionSpec, limits resource.Excepti
 		d.most = min(d.most, most)
 	}
 	var err error
-	d.images, err = exceptionImages("spec.delegate.images", spec.Delegate.Images)
+	d.images, _, _, err = exceptionImages("spec.delegate.images", spec.Delegate.Images)
 	x.Delegates = d
 	return err
 }

@@ -98,7 +98,10 @@ func (w *Object) set(found any) error {
 			return nil // an error would make the reflector log the object, content included
 		}
 	}
-	reduce(object)
+	if object != nil {
+		object = object.DeepCopyObject() // whoever sent the event may still read it
+		reduce(object)
+	}
 	w.mu.Lock()
 	same := w.answered && w.err == nil && version(w.object) == version(object)
 	w.object, w.answered, w.err = object, true, nil

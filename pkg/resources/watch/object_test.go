@@ -96,6 +96,18 @@ func TestOnlyWhatIsReadIsKeptOfAnObject(t *testing.T) {
 	}
 }
 
+// client-go's tracker sends the object that it keeps, so reducing it in place is a data race.
+func TestTheObjectOfAnEventIsNotChanged(t *testing.T) {
+	given := secret("key", "1")
+	given.Labels, given.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}
+	before := given.DeepCopy()
+	w := NewObject("Secret", key, func() {})
+	require.NoError(t, store{w}.Add(given))
+	require.Equal(t, before, given)
+	kept, _, _ := w.Content()
+	require.Empty(t, kept.(*corev1.Secret).Labels, "what is kept is reduced")
+}
+
 func TestWatchesNothingButSecretsAndConfigMaps(t *testing.T) {
 	w := NewObject("Pod", key, func() {})
 	w.Run(t.Context(), fake.NewClientset())
